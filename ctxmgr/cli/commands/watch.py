@@ -96,7 +96,7 @@ def watch(
             _end_on_sigterm(),
         ):
             show = Show(printer(), as_json=json_)
-            _say_start(target or session, store, quiet=json_ or once or hooked)
+            _say_start(target or session, store, quiet=json_ or once, hooked=hooked)
             code = Watcher(follower, show, hook, wanted, until_end=until_end, bell=sys.stderr.isatty()).run(every, once=once)
     except CtxmgrError as error:
         fail("watch", how, error)
@@ -105,9 +105,12 @@ def watch(
     raise typer.Exit(int(code))
 
 
-def _say_start(named: str | None, store: str | None, *, quiet: bool) -> None:
+def _say_start(named: str | None, store: str | None, *, quiet: bool, hooked: bool) -> None:
     """Tell a person what is followed. A healthy run shows nothing, which would look like a hang."""
     if quiet or not sys.stderr.isatty():
+        return
+    if hooked:
+        say("Following all sessions of clients that call ctxmgr; Ctrl-C ends it.")
         return
     words = ["ctxmgr", "recover", named or "SESSION", *(["--store", store] if store is not None else [])]
     say(f"Following {named or 'what is recorded'}; Ctrl-C ends it. When it is stuck: {shlex.join(words)}")

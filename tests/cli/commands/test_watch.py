@@ -409,6 +409,19 @@ def test_a_person_is_told_that_it_follows(log: Path) -> None:
     assert "Following" not in process("watch", str(log), "--once").err
 
 
+def test_who_follows_the_hooks_is_told_so_at_once() -> None:
+    """While no session hangs nothing else is shown."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command("watch", "--hooked"), stdin=theirs, stdout=subprocess.PIPE, stderr=theirs) as running:
+        os.close(theirs)
+        shown = os.read(ours, 4096)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(LIMIT) == Exit.INTERRUPTED
+    os.close(ours)
+
+    assert shown.startswith(b"Following all sessions of clients that call ctxmgr; Ctrl-C ends it.")
+
+
 @pytest.mark.parametrize("suffix", ["db", "sqlite", "sqlite3"])
 def test_a_store_of_each_suffix_is_watched(suffix: str, tmp_path: Path) -> None:
     """A database is no log, whichever of its usual names it has."""
