@@ -117,6 +117,10 @@ class Client:
         """Return the answer that denies a call with a reason, or None if the client does not support it."""
         return None
 
+    def show(self, text: str) -> Any:
+        """Return the answer that shows a text to the user alone, or None if the client does not support it."""
+        return None
+
     def unwritten(self, event: Event) -> list[tuple[str, str]]:
         """Return (id, record) of each result that the client may write into its log only after the hook."""
         return []
@@ -240,6 +244,9 @@ SESSION_SUFFIX = ".session"
 WATCHER_LOCK = "watcher.lock"
 """Lock of the one watcher per user. Hooks check it before they start another watcher."""
 
+ENDED = "ended"
+"""End of the name of a client's file about its ended sessions."""
+
 # Enough for hundreds of rows. Older rows do not matter for whether a session waits or has ended.
 _TAIL = 65_536
 # A row must be small enough for one write. No system has longer paths.
@@ -260,8 +267,64 @@ def short_digest(data: bytes) -> str:
 
 
 def state_name(client: str, session: str, agent: str = "") -> str:
-    """Return the name of a session's state file. It contains a digest, because the client chooses the session's name."""
-    return f"{client}-{short_digest(chr(0).join((client, session, agent)).encode('utf-8', 'surrogatepass'))}"
+    """Return the name of a session's state file, with which the names of all its other files begin.
+
+    It contains digests, because the client chooses the names of sessions and agents.
+    """
+    digests = [short_digest(text.encode("utf-8", "surrogatepass")) for text in (f"{client}\0{session}\0", agent) if text]
+    return "-".join([client, *digests])
+
+
+def state_paths(client: str, session: str | None = None) -> list[str]:
+    """Return the paths of the state files of a client, or of one of its sessions.
+
+    Raises:
+        OSError: the folder can't be read.
+    """
+    beginning = f"{client}-" if session is None else state_name(client, session)
+    try:
+        with os.scandir(state_folder()) as entries:
+            return [each.path for each in entries if each.name.startswith(beginning) and each.is_file(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+
+
+def end_session(client: str, session: str) -> None:
+    """Remove the files of a session that its client ended.
+
+    The file with its waits for a person stays, because importers add them to its log. The number of tellings is added to a file
+    of the client, for ``ctxmgr doctor``.
+
+    Raises:
+        OSError: a file can't be read, written or removed.
+    """
+    kept, told = SessionFile(client, session), 0
+    paths = state_paths(client, session)
+    for path in paths:
+        if path == kept.path and any(row.get("type") == "waiting" for row in read_rows(path)):
+            kept.end()
+            continue
+        if "." not in os.path.basename(path):
+            told += count_tellings(path)
+        os.unlink(path)
+    if paths:
+        descriptor = open_to_append(os.path.join(state_folder(), f"{client}-{ENDED}"), os.O_WRONLY | os.O_CREAT)
+        try:
+            os.write(descriptor, b"t \n" * told)
+            os.utime(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def count_tellings(path: str) -> int:
+    """Return how often the agent of a state file was told.
+
+    Raises:
+        OSError: the file can't be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as stream:
+        return sum(line.startswith(b"t ") for line in stream)
 
 
 def open_to_append(path: str, flags: int) -> int:

@@ -63,6 +63,10 @@ class ClaudeCode(Client):
         decision = {"hookEventName": event.name, "permissionDecision": "deny", "permissionDecisionReason": text}
         return {"hookSpecificOutput": decision}
 
+    def show(self, text: str) -> Any:
+        """Return a message of the system, which the user reads and the agent does not."""
+        return {"systemMessage": text}
+
     def log_path(self, event: Event) -> str:
         """Return the path of the session's log, or of the sub-agent's own log."""
         # Events of a sub-agent name the log of the session. The calls of a sub-agent are in its own

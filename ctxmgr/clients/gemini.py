@@ -53,6 +53,10 @@ class Gemini(Client):
             rows.append(dumps({"id": new_id(), "timestamp": now(), "type": "gemini", "content": "", "toolCalls": [shown]}))
         return rows
 
+    def show(self, text: str) -> Any:
+        """Return a message of the system, which the user reads and the agent does not."""
+        return {"systemMessage": text}
+
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
         """Return the path of the settings of the user or of the project."""
         home = folder if scope == "project" else client_home(environment, "GEMINI_CLI_HOME", "")

@@ -26,10 +26,20 @@ from typing import Any, BinaryIO
 from ctxmgr.base.paths import open_regular, replace_file
 from ctxmgr.clients import MAX_ANSWER_CHARS, Call, Client, Event, as_object, event_bytes, parse_event
 from ctxmgr.config import Config, load_config
-from ctxmgr.detect.text.fingerprints import canonical, error_core, error_text, mask_volatile, plain_text, says_anything
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.text.fingerprints import (
+    canonical,
+    error_core,
+    error_text,
+    mask_volatile,
+    one_line,
+    plain_text,
+    says_anything,
+)
+from ctxmgr.errors import InvalidInput
 from ctxmgr.history.detection import judge
 from ctxmgr.history.query.address import session_key
-from ctxmgr.live.event_answer import Rounds, fingerprints, modification_time, open_calls
+from ctxmgr.live.event_answer import STEPS, Rounds, fingerprints, modification_time, open_calls
 from ctxmgr.log.fast_json import dumps
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.stuck_request import worst_finding
@@ -42,13 +52,15 @@ from ctxmgr.workspace import Workspace
 
 AGAIN = "You were told this before, and it goes on."
 REFUSED = "The same call is refused until you have done something else."
+REFUSED_FOR_GOOD = "The same call is refused until that person says something."
 STOP = (
-    "Stop here. You were told {count} times and it goes on: make no further call for this, say in one paragraph what you "
-    "tried and what is missing, and ask the person who gave you the task."
+    "Stop here. You were told twice and it goes on. Make no further call for this: say in one paragraph what you tried and "
+    "what is missing, and ask the person who gave you the task. The rest of this text is for that paragraph: propose its next "
+    "step, do not take it."
 )
+SILENCED = "ctxmgr tells the agent nothing about a loop:"
 WAITED = "This was noted while nothing came back:"
 _PREFIX = "[ctxmgr] "
-_STEPS = 3
 
 
 def run(name: str) -> None:
@@ -83,14 +95,24 @@ def answer_event(name: str, content: bytes) -> bytes:
             return b""
         # An event may name no folder, or a deleted one. Then the user's own settings apply.
         folder = Path(event.folder) if os.path.isdir(event.folder) else Path.home()
-        config = load_config(folder)
-        if config.live_mode == "watch":
-            return b""
-        prompt = confirmed_prompt(client, event, config, folder)
+        try:
+            config = load_config(folder)
+            DetectSettings.from_table(config.detect)
+        except InvalidInput as error:
+            return _show_once(client, rounds, row, error)
+        prompt = None if config.live_mode == "watch" else confirmed_prompt(client, event, config, folder)
         if prompt is None:
             rounds.append(("n", row[1], row[3]))
             return b""
         return _answer(client, event, rounds, row[2], config, prompt)
+
+
+def _show_once(client: Client, rounds: Rounds, row: Sequence[str], error: InvalidInput) -> bytes:
+    """Return the answer that shows wrong settings to the user; empty if they were shown since the user last spoke."""
+    shown = any(each[0] == "w" for each in rounds.rows)
+    rounds.append(("n", row[1], row[3]), ("w",))
+    answer = None if shown else client.show(one_line(f"{SILENCED} {error.message} ({error.hint})", 500))
+    return b"" if answer is None else dumps(answer).encode("ascii")
 
 
 def confirmed_prompt(client: Client, event: Event, config: Config, folder: Path, hung_at: float | None = None) -> str | None:
@@ -140,10 +162,7 @@ def _should_tell(finding: Finding, config: Config, severity: str) -> bool:
 
 def _answer(client: Client, event: Event, rounds: Rounds, exact: str, config: Config, prompt: str) -> bytes:
     """Return the answer of the next step: tell the agent, tell it again (or refuse the call), stop it and notify a person."""
-    steps = [row for row in rounds.rows if row[0] == "t"]
-    step = len(steps) + 1
-    if step > _STEPS:
-        return b""
+    step = 1 + sum(row[0] == "t" for row in rounds.rows)
     text = step_text(prompt, step, refusing=config.live_mode == "deny")
     # Write the reason before the rows, because a hook that finds the refusal in the rows then reads the reason.
     replace_file(rounds.reason, text.encode("utf-8", "replace"))
@@ -151,10 +170,12 @@ def _answer(client: Client, event: Event, rounds: Rounds, exact: str, config: Co
     if config.live_mode == "deny" and step > 1:
         # In a round of several calls each of them goes in circles. Other calls may still be made.
         exact_calls = (fingerprints(call)[1] for call in event.calls)
-        rows += [("s" if step == _STEPS else "d", each) for each in dict.fromkeys([exact, *exact_calls])]
+        rows += [("s" if step == STEPS else "d", each) for each in dict.fromkeys([exact, *exact_calls])]
     rounds.append(*rows)
-    if step == _STEPS:
-        notify_person(config, event.session, f"{client.title}: an agent goes in circles after it was told twice", text)
+    if step == STEPS:
+        what = "an agent goes in circles after it was told twice; now it was told to stop and to ask you"
+        line = headline(client, event.folder, what)
+        notify_person(config, event.session, line, f"{line}\n\nIt was told:\n{text}\n")
     return dumps(client.tell(event, text)).encode("ascii")
 
 
@@ -164,8 +185,14 @@ def step_text(prompt: str, step: int, *, refusing: bool) -> str:
     if step == 2:
         text = f"{AGAIN}{' ' + REFUSED if refusing else ''} {text}"
     elif step > 2:
-        text = f"{STOP.format(count=step - 1)}\n\n{text}"
+        text = f"{STOP}{' ' + REFUSED_FOR_GOOD if refusing else ''}\n\n{text}"
     return (_PREFIX + text)[:MAX_ANSWER_CHARS]
+
+
+def headline(client: Client, folder: str, what: str) -> str:
+    """Return one line for a person: which client, in which folder, and what happens there."""
+    place = os.path.basename(folder.rstrip("/"))
+    return f"{client.title}{f' in {place}' if place else ''}: {what}"
 
 
 def hang_text(prompt: str) -> str:

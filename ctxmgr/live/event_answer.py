@@ -4,7 +4,8 @@ After any error here, the client sees a hook that succeeded and printed nothing.
 imports that only some events need are inside the functions.
 
 `Rounds` counts from the fingerprints of the last calls. The count only decides when to load the detectors. It blurs numbers
-and ids, so it errs on the side of asking too often. Only the detectors decide what a loop is.
+and ids, so it errs on the side of asking too often. Only the detectors decide what a loop is. Steps that only the blur makes
+equal, such as reads of f1, f2 and f3, are told from a loop by comparing them to the letter (`letter_fingerprints`).
 
 An open call that is not in the client's log yet is noted in a file of its own, in the format of that log (`note_calls`).
 The file is removed when the call is over, when a person speaks, and when the session ends.
@@ -26,18 +27,21 @@ from ctxmgr.clients import (
     WATCHER_LOCK,
     SessionFile,
     as_object,
+    end_session,
     event_bytes,
+    first_text,
     open_to_append,
     parse_event,
     short_digest,
     state_folder,
     state_name,
+    state_paths,
 )
 from ctxmgr.log.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from ctxmgr.clients import Call, Client, Event
@@ -86,11 +90,12 @@ def answer_event(name: str, content: bytes) -> bytes:
     rounds = Rounds(name, event.session, event.agent)
     if event.kind == BEFORE:
         return _refuse_or_note(client, event, rounds)
-    if client.hides_open_calls:
-        _forget_calls(client, event)
-    if event.kind in (WAIT, END):
-        session = SessionFile(name, event.session)
-        session.end() if event.kind == END else session.wait(event.name, event.calls[0].action if event.calls else "")
+    _forget_calls(client, event)
+    if event.kind == END:
+        end_session(name, event.session)
+        return b""
+    if event.kind == WAIT:
+        SessionFile(name, event.session).wait(event.name, event.calls[0].action if event.calls else "")
         return b""
     if event.kind == QUIET:
         return _note_silence(client, event, rounds)
@@ -192,9 +197,9 @@ def _refuse_or_note(client: Client, event: Event, rounds: Rounds) -> bytes:
 
 def _forget_calls(client: Client, event: Event) -> None:
     """Remove the notes of the calls that this event ends."""
-    if event.kind == AFTER:
+    if client.hides_open_calls and event.kind == AFTER:
         forget_calls(client, event)
-    elif event.kind in (PERSON, END):
+    elif client.hides_open_calls and event.kind == PERSON:
         forget_session(client, event.session)
 
 
@@ -215,6 +220,8 @@ def _ask_detectors(name: str, content: bytes) -> bytes:
     return output if ended.returncode == 0 and output[:1] == b"{" and len(output) < _MAX_ANSWER_BYTES else b""
 
 
+STEPS = 3
+"""Number of times that an agent is told before a person has to speak: plainly, again, and to stop."""
 ROUNDS = 3
 """Number of identical rounds after which the detectors are asked (design ruling 6)."""
 
@@ -231,6 +238,25 @@ _COMMANDS = ("command", "cmd", "script")
 _COSMETIC = frozenset({"description", "explanation", "justification"})
 _FAILURES = ("Exit code ", "Error", "error", "<tool_use_error>", "Traceback")
 
+_MAX_LETTERS = 2_000  # characters; hardly any two longer answers differ in numbers alone
+FILES = ("file_path", "filePath", "absolute_path", "path")
+"""Fields that name a file. Each of them is a path for the detectors too, so another number in it names another file."""
+EDITS = ("Edit", "MultiEdit", "Write", "NotebookEdit", "edit", "write", "edit_file", "write_file", "replace", "apply_patch")
+"""Actions that change a file. All of them get nearly the same receipt, and only the same change again can be a loop."""
+# Parts of words in all texts that the detectors take for an error. A client does not say whether a call failed.
+_TROUBLE = tuple(
+    b"error,exception,fault,fatal,panic,fail,refused,denied,reject,block,forbidden,allow,declined,veto,permi,approv,polic,not ,"
+    b"no ,n't,unknown,unrecogni,unsupported,invalid,context,too long,token,reduce,timed out,timeout,time limit,longer than,"
+    b"more than,exit,401,unauth,authenti,expired,login".split(b",")
+)
+# Parts of all texts that the detectors blur: durations, addresses, temporary files, times, ids and counters. "0" is any digit.
+_VOLATILE = tuple(
+    b"0n,0m,0s,0u,0\xc2\xb5,0 n,0 m,0 s,0 u,0 \xc2\xb5,0x,/tmp/,/t/,\x1b,duration,elapsed,pid,chunk id,wall time,process id,"
+    b"00:00,0000-00-00,req_,request,trace,run_,msg_,uptime,up time,age,correlation,amzn,checked,batt,clock".split(b",")
+)
+_LONG_HEX = b"0000000"
+_ANY_DIGIT, _ANY_HEX = bytes.maketrans(b"123456789", b"0" * 9), bytes.maketrans(b"123456789abcdef", b"0" * 15)
+
 
 def fingerprints(call: Call) -> tuple[str, str]:
     """Return two fingerprints of a call's action and input: blurred, exact."""
@@ -243,6 +269,27 @@ def fingerprints(call: Call) -> tuple[str, str]:
         text = dumps(call.given)
     data = f"{call.action}\n{text}".encode("utf-8", "surrogatepass")
     return short_digest(data.translate(None, _BLURRED)), short_digest(data)
+
+
+def letter_fingerprints(call: Call, exact: str) -> tuple[str, ...]:
+    """Return fingerprints of the file or the command of a call and of its answer, both to the letter.
+
+    Nothing is returned for an answer that the detectors may compare in another way: a failure, JSON, a long one, or one with
+    times or ids in it. A change of a file gets its exact fingerprint twice.
+    """
+    given, result = as_object(call.given), call.result
+    if given is None or not isinstance(result, str) or len(result) > _MAX_LETTERS:
+        return ()
+    data = result.strip().lower().encode("utf-8", "surrogatepass")
+    if data[:1] in (b"{", b"[") or any(part in data for part in _TROUBLE):
+        return ()
+    if call.action in EDITS:
+        return exact, exact
+    place, digits = first_text(given, *FILES, *_COMMANDS), data.translate(_ANY_DIGIT)
+    # A command may read lines of a file, and the detectors know which were read before.
+    if not place or "sed -n" in place or _LONG_HEX in data.translate(_ANY_HEX) or any(part in digits for part in _VOLATILE):
+        return ()
+    return short_digest(place.encode("utf-8", "surrogatepass")), short_digest(b" ".join(data.split()))
 
 
 def result_fingerprint(result: Any) -> tuple[str, bool]:
@@ -260,13 +307,14 @@ class Rounds:
 
     The rows of the file::
 
-        c CALL EXACT RESULT FAILED   a call and its result
+        c CALL EXACT RESULT FAILED   a call and its result, and two more fingerprints if `letter_fingerprints` has them
         u                            a person spoke: earlier rows no longer count
         n CALL RESULT                the detectors saw no loop here
         t STEP EXACT...              the agent was told: the count starts again
         d EXACT                      this call is refused once, as long as nothing new was done
         s EXACT                      this call is refused until a person speaks
         x EXACT                      the call was refused
+        w                            the user was shown that the settings are wrong
 
     Attributes:
         path: the path of the file. Its name is a digest, so any session id is safe.
@@ -375,15 +423,19 @@ class Rounds:
     def calls_since_told(self) -> list[list[str]]:
         """Return the rows of the last calls since the agent was told."""
         last_told = max((place for place, row in enumerate(self.rows) if row[0] == "t"), default=-1)
-        return [row for row in self.rows[last_told + 1 :] if row[0] == "c" and len(row) == 5][-_WINDOW:]
+        return [row for row in self.rows[last_told + 1 :] if row[0] == "c" and len(row) in (5, 7)][-_WINDOW:]
 
     def worth_asking(self, new: int) -> list[str] | None:
-        """Return the first of the last ``new`` calls that goes in circles by this count, or None."""
+        """Return the first of the last ``new`` calls that goes in circles by this count, or None; so after the last telling."""
+        if sum(row[0] == "t" for row in self.rows) >= STEPS:
+            return None
         calls = self.calls_since_told()
         # Judge each new call as if it were the last, because a loop completed inside a batch may not be visible at its end.
         for place in range(max(0, len(calls) - new), len(calls)):
             if is_circling(calls[: place + 1]) and self._due(calls[: place + 1]):
-                return calls[place]
+                if not self._brings_news(calls[place]):
+                    return calls[place]
+                self.append(("n", calls[place][1], calls[place][3]))
         return None
 
     def _due(self, calls: list[list[str]]) -> bool:
@@ -394,6 +446,16 @@ class Rounds:
             return True
         later = sum(row[0] == "c" and row[1:4:2] == [last[1], last[3]] for row in self.rows[denied[-1] + 1 :])
         return later > len(denied)
+
+    def _brings_news(self, call: list[str]) -> bool:
+        """Whether all calls with an answer like this one name different files or commands, and have different answers.
+
+        Both are compared to the letter. Then no detector sees a loop in them.
+        """
+        alike = [row for row in self.rows if row[0] == "c" and row[3:4] == call[3:4]]
+        if any(len(row) != 7 for row in alike):
+            return False
+        return len({row[5] for row in alike}) == len({row[6] for row in alike}) == len(alike)
 
     def is_refused(self, exact: str) -> bool:
         """Whether a call that is about to be made is refused."""
@@ -435,7 +497,8 @@ def call_rows(event: Event) -> list[tuple[str, ...]]:
     for call in event.calls:
         blurred, exact = fingerprints(call)
         result, failed = result_fingerprint(call.result)
-        rows.append(("c", blurred, exact, result, "1" if failed else "0"))
+        letters = () if failed else letter_fingerprints(call, exact)
+        rows.append(("c", blurred, exact, result, "1" if failed else "0", *letters))
     return rows
 
 
@@ -513,14 +576,8 @@ def _path(client: Client, event: Event, call: Call) -> str:
     return os.path.join(state_folder(), f"{name}-{fingerprints(call)[1]}{_SUFFIX}")
 
 
-def _note_paths(client: str, session: str) -> Iterator[str]:
-    beginning = state_name(client, session) + "-"
-    try:
-        with os.scandir(state_folder()) as entries:
-            found = [each.path for each in entries if each.name.startswith(beginning) and each.name.endswith(_SUFFIX)]
-    except FileNotFoundError:
-        return
-    yield from found
+def _note_paths(client: str, session: str) -> list[str]:
+    return [path for path in state_paths(client, session) if path.endswith(_SUFFIX)]
 
 
 def _remove(path: str) -> None:

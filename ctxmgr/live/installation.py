@@ -25,7 +25,18 @@ from typing import Any, Literal, cast, get_args
 
 from ctxmgr import __file__ as package
 from ctxmgr.base.paths import make_private_folder, read_regular, replace_file
-from ctxmgr.clients import CLIENTS, Client, as_object, client, state_folder
+from ctxmgr.clients import (
+    CLIENTS,
+    WATCHER_LOCK,
+    Client,
+    as_object,
+    client,
+    count_tellings,
+    state_folder,
+    state_paths,
+)
+from ctxmgr.config import load_config
+from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import duration
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live.json_text import blank_comments, insert_items, remove_items
@@ -172,6 +183,55 @@ def apply(change: Change, *, undo: bool = False) -> None:
         raise StorageFailed(f"can't write {error.filename or change.path}: {error.strerror}", "check its permissions") from None
 
 
+def remove_state(client: Client, path: str, environment: Mapping[str, str], *, dry_run: bool) -> str | None:
+    """Remove what the hooks of a client noted about its sessions, unless other settings than ``path`` still start them.
+
+    Returns:
+        What was done, or what stays and why, as a sentence for the user; None if there was nothing.
+
+    Raises:
+        StorageFailed: the system refused.
+    """
+    folder = state_folder()
+    try:
+        paths = state_paths(client.name)
+        if paths and (other := _other_installation(client, path, environment)):
+            return f"what its hooks noted stays in {folder}, because {other} still starts them"
+        if not dry_run:
+            for each in paths:
+                os.unlink(each)
+            _remove_empty_folders(folder)
+    except OSError as error:
+        raise StorageFailed(f"can't remove {error.filename or folder}: {error.strerror}", "check its permissions") from None
+    files, were = ("1 file", "was") if len(paths) == 1 else (f"{len(paths)} files", "were")
+    were = "would be" if dry_run else were
+    return f"{files} about its sessions {were} removed from {folder}" if paths else None
+
+
+def _other_installation(client: Client, own: str, environment: Mapping[str, str]) -> str | None:
+    """Return the path of settings other than ``own`` that start the hook, or the name of the plugin."""
+    if client.has_plugin(environment):
+        return "the plugin of ctxmgr"
+    folder = os.path.dirname(_record(""))
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        fields = _read_fields(os.path.join(folder, name))
+        path = fields.get("path")
+        if fields.get("client") == client.name and isinstance(path, str) and path != own:
+            with suppress(StorageFailed):
+                if _OURS.search((read_settings(path) or b"").decode("utf-8", "replace")):
+                    return path
+    return None
+
+
+def _remove_empty_folders(folder: str) -> None:
+    """Remove the lock of the watcher, which ends without sessions, and the folders that are empty then."""
+    if os.path.isdir(folder) and os.listdir(folder) == [WATCHER_LOCK]:
+        os.unlink(os.path.join(folder, WATCHER_LOCK))
+    for each in (folder, os.path.dirname(_record("")), os.path.dirname(folder)):
+        if os.path.isdir(each) and not os.listdir(each):
+            os.rmdir(each)
+
+
 def is_installed(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> bool:
     """Whether the client's settings start our hook, in this or an earlier installation."""
     try:
@@ -315,12 +375,16 @@ def _record(path: str) -> str:
 
 
 def _read_record(path: str) -> dict[str, Any] | None:
+    fields = _read_fields(_record(path))
+    return fields if fields.get("path") == path else None
+
+
+def _read_fields(record: str) -> dict[str, Any]:
     try:
-        found: Any = json.loads(read_regular(_record(path), 4 * _MAX_FILE_BYTES, follow=False))
+        found: Any = json.loads(read_regular(record, 4 * _MAX_FILE_BYTES, follow=False))
     except (OSError, ValueError):
-        return None
-    fields = as_object(found)
-    return fields if fields is not None and fields.get("path") == path else None
+        return {}
+    return as_object(found) or {}
 
 
 def _keep(change: Change, record: str) -> None:
@@ -380,6 +444,7 @@ def _check(asked: Client, scopes: Sequence[Scope], plugin: bool, folder: Path, e
     to_do = [step for path in paths if (step := asked.left_to_do(os.path.realpath(path), environment)) is not None]
     last, told = last_hook_call(asked.name)
     cost, alone = measure_cost(asked)
+    wrong = _settings_error(folder)
     parts = ["installed " + " and ".join([f"for the {scope}" for scope in scopes] + (["as a plugin"] if plugin else []))]
     if asked.asks_trust:
         parts.append("not trusted yet" if to_do else "trusted")
@@ -394,25 +459,34 @@ def _check(asked: Client, scopes: Sequence[Scope], plugin: bool, folder: Path, e
     places = [*scopes, *(["plugin"] if plugin else [])]
     detail = {"installed": True, "scopes": places, "trusted": not to_do, "lastCalled": last,
               "told": told, "callSeconds": cost, "pythonSeconds": alone}  # fmt: skip
+    if wrong is not None:
+        parts.append("tells nobody anything while the settings are wrong")
     finding = ", ".join(parts)
     if gone:
         finding, hint = f"{gone[0]} is gone, so nothing is called", f"install it again: 'ctxmgr install {asked.name}'"
         return Check(name=f"hook.{asked.name}", level="warn", finding=finding, hint=hint, detail=detail)
+    to_do += [] if wrong is None else [f"{wrong.message} ({wrong.hint})"]
     level, hint = ("warn", to_do[0]) if to_do else ("ok", None)
     return Check(name=f"hook.{asked.name}", level=level, finding=finding, hint=hint, detail=detail)
+
+
+def _settings_error(folder: Path) -> InvalidInput | None:
+    """Return why the hook can't use the settings of a folder; None if it can."""
+    try:
+        DetectSettings.from_table(load_config(folder).detect)
+    except InvalidInput as error:
+        return error
+    return None
 
 
 def last_hook_call(name: str) -> tuple[float | None, int]:
     """Return when a client's hook last counted a call (seconds since 1970), and how often its agents were told."""
     last, told = None, 0
-    with suppress(OSError), os.scandir(state_folder()) as found:
-        for entry in found:
-            # Files of rows have no suffix; those of messages, open calls and sessions do.
-            if entry.name.startswith(f"{name}-") and "." not in entry.name and entry.is_file(follow_symlinks=False):
-                moment = entry.stat(follow_symlinks=False).st_mtime
-                last = moment if last is None else max(last, moment)
-                with open(entry.path, "rb") as stream:
-                    told += sum(line.startswith(b"t ") for line in stream)
+    with suppress(OSError):
+        for path in state_paths(name):
+            if "." not in os.path.basename(path):  # the files of messages, open calls and sessions have a suffix
+                last = max(last or 0.0, os.stat(path).st_mtime)
+                told += count_tellings(path)
     return last, told
 
 

@@ -36,6 +36,9 @@ _QUIET = 60.0
 _ALIVE = 7_200.0
 """Seconds without activity after which a session counts as ended."""
 
+INTERRUPT = (
+    "Interrupt the call, or wait for it: with its end, or with your next word, the agent is told why it hung and what to do."
+)
 _LOCK_ATTEMPTS, _LOCK_PAUSE = 5, 0.2  # seconds
 
 
@@ -109,7 +112,8 @@ class HookedSessions:
                 continue
             # A client that writes its log late still calls hooks, and one that calls no hook for long still writes its log.
             each.moved = max(touched, modification_time(each.log), modification_time(path.removesuffix(SESSION_SUFFIX)))
-            if now - each.moved < _ALIVE and not self._is_gone(each.pid):
+            # A time in the future, e.g. of a file from another machine, must not keep the watcher for ever.
+            if abs(now - each.moved) < _ALIVE and not self._is_gone(each.pid):
                 living[path] = each
         return living
 
@@ -218,15 +222,14 @@ def _tell(each: WatchedSession, finding: Finding, config: Config, now: float) ->
 
     Silence without an open call is not caused by the agent, so only the person is notified.
     """
-    place = os.path.basename(each.folder.rstrip("/"))
-    headline = f"{each.client.title}{f' in {place}' if place else ''}: {finding.reason}"
-    from ctxmgr.live.detector_answer import notify_person  # loads the recovery, which most watchers never need
+    # Loads the recovery, which most watchers never need.
+    from ctxmgr.live.detector_answer import confirmed_prompt, hang_text, headline, notify_person
 
-    notify_person(config, each.session, headline, headline + "\n")
-    if config.live_mode == "watch" or not finding.members:
+    told = config.live_mode != "watch" and bool(finding.members)
+    line = headline(each.client, each.folder, finding.reason)
+    notify_person(config, each.session, line, f"{line}\n{INTERRUPT}\n" if told else f"{line}\n")
+    if not told:
         return
-    from ctxmgr.live.detector_answer import confirmed_prompt, hang_text
-
     event = Event(AFTER, "", each.session, (), "", each.log, each.folder)
     prompt = confirmed_prompt(each.client, event, config, Path.home(), hung_at=now)
     if prompt is not None:

@@ -19,6 +19,7 @@ class InstallationView(Shape):
         diff: what was, or with ``--dry-run`` would be, changed, as a unified diff.
         version: of the client, as it says; null when it was not asked or can't be.
         then: what the user must still do; null when nothing is missing.
+        state: after ``uninstall``, what became of the notes of the hooks; null when there are none.
     """
 
     client: str
@@ -29,6 +30,7 @@ class InstallationView(Shape):
     diff: Text | None = None
     version: str | None = None
     then: Text | None = None
+    state: Text | None = None
 
 
 class SettingView(Shape):

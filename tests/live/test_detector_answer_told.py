@@ -18,6 +18,7 @@ from ctxmgr.live import detector_answer
 from ctxmgr.live.detector_answer import (
     AGAIN,
     REFUSED,
+    REFUSED_FOR_GOOD,
     WAITED,
     answer_event,
     hang_text,
@@ -108,13 +109,15 @@ def test_what_the_detectors_do_not_see_is_noted_as_no_loop(circling: bytes, monk
 
 @pytest.mark.requirement("LV-silent")
 def test_settings_that_only_watch_do_not_ask(circling: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither is the log read nor anything noted."""
+    """The log is not read, and not each further round starts this process."""
     settings('[live]\nmode = "watch"\n')
-    before = rows()
+    last = rows()[-1]
     monkeypatch.setattr(detector_answer, "confirmed_prompt", asked)
 
     assert answer_event("claude-code", circling) == b""
-    assert rows() == before
+    assert rows()[-1] == ["n", last[1], last[3]]
+    assert answer_event("claude-code", circling) == b""
+    assert [row[0] for row in rows()].count("n") == 1
 
 
 def test_of_two_hooks_of_a_session_one_asks(circling: bytes) -> None:
@@ -133,7 +136,9 @@ def test_each_step_begins_with_its_own_words() -> None:
     assert steps[0] == PROMPT
     assert steps[1].startswith(f"[ctxmgr] {AGAIN} You are going")
     assert REFUSED not in steps[1]
-    assert steps[2].startswith("[ctxmgr] Stop here. You were told 2 times and it goes on")
+    assert steps[2].startswith("[ctxmgr] Stop here. You were told twice and it goes on")
+    assert steps[2].partition("\n")[0].endswith("propose its next step, do not take it.")
+    assert step_text(PROMPT, 3, refusing=True).partition("\n")[0].endswith(REFUSED_FOR_GOOD)
     assert [text.count("[ctxmgr]") for text in steps] == [1, 1, 1]
     assert all(text.endswith("Next step: read the file.") for text in steps)
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.clients import CLIENTS, MAX_ANSWER_CHARS, state_folder
+from ctxmgr.clients import CLIENTS, MAX_ANSWER_CHARS, SessionFile, read_rows, state_folder, state_paths
 from ctxmgr.live import installation
 from ctxmgr.live.event_answer import Rounds
+from tests.cli.console import process
 from tests.live.scene import LOOP, SILENT, batch, before, calls_of, command, hooked, settings, write_log
 
 FAILED = "Exit code 1\nImportError: No module named 'calc'"
@@ -119,7 +120,10 @@ def test_the_ladder_ends_with_a_person(tmp_path: Path) -> None:
     assert hooked("claude-code", prompt) == SILENT
     assert hooked("claude-code", before(call, log)) == SILENT
     _wait_for(noticed)
-    assert noticed.read_text().startswith("[ctxmgr] Stop here.")
+    first, _, rest = noticed.read_text().partition("\n\nIt was told:\n")
+    assert first.startswith(f"Claude Code in {tmp_path.name}: an agent goes in circles after it was told twice")
+    assert rest.startswith("[ctxmgr] Stop here.")
+    assert rest.endswith("\n")
 
 
 def _wait_for(path: Path) -> None:
@@ -145,6 +149,29 @@ def test_what_is_left_alone_is_told_nothing(text: str, tmp_path: Path) -> None:
 
     for count in range(1, 6):
         assert hooked("claude-code", batch(_grown(log, count)[-1], log)) == SILENT
+
+
+def test_the_end_of_a_session_leaves_only_what_others_need(tmp_path: Path) -> None:
+    """Its files go, those of its sub-agents too; its waits stay for an import, and the number of tellings for `doctor`."""
+    log, ended = tmp_path / "s.jsonl", {"session_id": "s", "hook_event_name": "SessionEnd"}
+    for count in range(1, 5):
+        hooked("claude-code", batch(_grown(log, count)[-1], log))
+    hooked("claude-code", {**batch(_grown(log, 4)[-1], log), "agent_id": "a1"})
+    hooked("claude-code", batch(_grown(log, 4)[-1], log, session="other"))
+    others = {path for path in state_paths("claude-code") if path.startswith(Rounds("claude-code", "other", "").path)}
+    assert len(state_paths("claude-code", "s")) == 4
+
+    last, told = installation.last_hook_call("claude-code")
+    assert hooked("claude-code", ended) == SILENT
+    assert {*state_paths("claude-code")} == {*others, os.path.join(state_folder(), "claude-code-ended")}
+    assert last is not None
+    assert (installation.last_hook_call("claude-code")[1], told) == (1, 1)
+
+    hooked("claude-code", batch(_grown(log, 4)[-1], log))
+    hooked("claude-code", {"session_id": "s", "hook_event_name": "Notification", "notification_type": "permission_prompt"})
+    assert hooked("claude-code", ended) == SILENT
+    assert state_paths("claude-code", "s") == [SessionFile("claude-code", "s").path]
+    assert [row["kind"] for row in read_rows(SessionFile("claude-code", "s").path)] == ["session", "event", "sessionEnd"]
 
 
 def test_one_run_is_switched_off(tmp_path: Path) -> None:
@@ -240,13 +267,26 @@ def test_a_package_that_was_removed_leaves_hooks_that_do_nothing(tmp_path: Path)
 
 
 @pytest.mark.requirement("LV-open")
-def test_settings_that_are_wrong_are_no_fault(tmp_path: Path) -> None:
-    """A settings file that can't be read keeps the hook silent; 'ctxmgr doctor' names it."""
-    settings("this is no TOML")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("this is no TOML", "config.toml: "), ('[live]\nmode = "foo"', "live.mode must be"), ("[detect]\nwindow = 1", "window")],
+)
+def test_settings_that_are_wrong_are_shown_to_the_user_alone(text: str, why: str, tmp_path: Path) -> None:
+    """The agent goes on untold, and its user reads why, once until they speak."""
+    settings(text)
     log = tmp_path / "s.jsonl"
+    said = [hooked("claude-code", batch(_grown(log, count)[-1], log)) for count in range(1, 8)]
 
-    for count in range(1, 6):
-        assert hooked("claude-code", batch(_grown(log, count)[-1], log)) == SILENT
+    assert [place for place, each in enumerate(said) if each != SILENT] == [3]
+    assert [*json.loads(said[3].out)] == ["systemMessage"]
+    assert json.loads(said[3].out)["systemMessage"].startswith("ctxmgr tells the agent nothing about a loop: ")
+    assert why in json.loads(said[3].out)["systemMessage"]
+    (row,) = [each for each in process("doctor", "--json").envelope["data"] if each["name"] == "config"]
+    assert row["level"] == "fail"
+
+    settings("")
+    told = [hooked("claude-code", batch(_grown(log, count)[-1], log)).context for count in range(8, 11)]
+    assert any(told), "mended settings hold at once"
 
 
 def test_a_healthy_call_loads_the_standard_library_alone(tmp_path: Path) -> None:

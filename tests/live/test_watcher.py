@@ -18,7 +18,7 @@ from ctxmgr.clients.claude_code import CLIENT
 from ctxmgr.errors import Busy
 from ctxmgr.live.event_answer import WATCH
 from ctxmgr.live.installation import hook_command
-from ctxmgr.live.watcher import HookedSessions, only_watcher
+from ctxmgr.live.watcher import INTERRUPT, HookedSessions, only_watcher
 from tests.cli.console import process
 from tests.live.scene import SILENT, batch, hooked, settings, write_log
 
@@ -71,6 +71,7 @@ def test_a_call_that_hangs_is_told_to_a_person_and_to_the_agent_once(tmp_path: P
     _until(lambda: noticed.exists() and noticed.read_text().endswith("\n"))
     assert noticed.read_text().startswith("s Claude Code in ")
     assert "npm run dev" in noticed.read_text()
+    assert noticed.read_text().endswith(f"\n{INTERRUPT}\n")
 
     call = {"tool_name": "Bash", "tool_input": {"command": "npm run dev"}, "tool_use_id": "toolu_1", "tool_response": "stopped"}
     said = hooked("claude-code", batch(call, log)).context
@@ -166,6 +167,7 @@ def test_a_session_lives_until_its_end_or_until_its_process_is_gone(tmp_path: Pa
     assert len(_sessions().living_sessions()) == 1
     assert _sessions().has_ended() is False
     assert HookedSessions(lambda: NOW + 7200).has_ended()
+    assert HookedSessions(lambda: NOW - 10_000).has_ended(), "times in the future keep no watcher"
 
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as client:
         path.write_text(json.dumps({**read_rows(str(path))[0], "pid": client.pid}) + "\n")

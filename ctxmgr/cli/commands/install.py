@@ -32,7 +32,7 @@ _Plugin = Annotated[
     typer.Option("--plugin", metavar="DIR", help="Folder for a plugin, which is its marketplace too (claude-code)."),
 ]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change; change nothing.")]
-_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Install without asking.")]
+_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Change the settings without asking.")]
 
 
 def install(
@@ -103,7 +103,7 @@ def uninstall(
     *,
     how: OutputOptions,
 ) -> None:
-    """Remove ctxmgr from a client's settings, which become what they were before.
+    """Remove ctxmgr from a client's settings, which become what they were before, and the notes of its hooks.
 
     Examples:
       ctxmgr uninstall claude-code
@@ -114,10 +114,17 @@ def uninstall(
     def work() -> Answer:
         asked, where = _client(name or ""), _scope(scope)
         if plugin is not None:
-            return _rows_answer([_plugin_row(_require_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=True)])
-        change = installation.plan_removal(asked, where, Path.cwd(), os.environ)
-        row = InstallationView(client=asked.name, scope=where, path=change.path, installed=False, diff=change.diff() or None)
-        return _rows_answer([_apply_change(row, change, how, dry_run=dry_run, yes=yes, undo=True)])
+            row = _plugin_row(_require_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=True)
+        else:
+            change = installation.plan_removal(asked, where, Path.cwd(), os.environ)
+            row = InstallationView(
+                client=asked.name, scope=where, path=change.path, installed=False, diff=change.diff() or None
+            )
+            row = _apply_change(row, change, how, dry_run=dry_run, yes=yes, undo=True)
+        if dry_run or not row.installed:
+            state = installation.remove_state(asked, row.path or "", os.environ, dry_run=dry_run)
+            row = row.model_copy(update={"state": state})
+        return _rows_answer([row])
 
     answer_without_store("uninstall", how, work)
 
@@ -253,3 +260,5 @@ def show_installations(printer: Printer, rows: Sequence[InstallationView]) -> No
         )
     if row.then and row.installed:
         printer.hint(row.then)
+    if row.state:
+        printer.hint(row.state)

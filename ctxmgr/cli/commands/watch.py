@@ -96,7 +96,7 @@ def watch(
             _end_on_sigterm(),
         ):
             show = Show(printer(), as_json=json_)
-            _say_start(target or session, store, quiet=json_ or once or hooked)
+            _say_start(target or session, store, quiet=json_ or once, hooked=hooked)
             code = Watcher(follower, show, hook, wanted, until_end=until_end, bell=sys.stderr.isatty()).run(every, once=once)
     except CtxmgrError as error:
         fail("watch", how, error)
@@ -105,9 +105,12 @@ def watch(
     raise typer.Exit(int(code))
 
 
-def _say_start(named: str | None, store: str | None, *, quiet: bool) -> None:
+def _say_start(named: str | None, store: str | None, *, quiet: bool, hooked: bool) -> None:
     """Tell a person what is followed. A healthy run shows nothing, which would look like a hang."""
     if quiet or not sys.stderr.isatty():
+        return
+    if hooked:
+        say("Following all sessions of clients that call ctxmgr; Ctrl-C ends it.")
         return
     words = ["ctxmgr", "recover", named or "SESSION", *(["--store", store] if store is not None else [])]
     say(f"Following {named or 'what is recorded'}; Ctrl-C ends it. When it is stuck: {shlex.join(words)}")
@@ -345,12 +348,12 @@ class Show:
             self._out.line(moment, "  ", Span("ended"), f"  {sight.session}  {sight.outcome}{lost}")
             return
         where = f"{finding.scope.agent or 'an agent'} in {sight.session}{_place(finding)}"
+        kind = "" if finding.kind == finding.severity else f" {finding.kind}"
         if sight.event == "over":
             why = _ENDED_BY.get(finding.resolved or "", finding.resolved or "it is gone")
-            self._out.line(moment, "  ", Span("over", "ok"), f"  {finding.severity} {finding.kind} of {where}: {why}")
+            self._out.line(moment, "  ", Span("over", "ok"), f"  {finding.severity}{kind} of {where}: {why}", hang=10)
             return
         sign = verdict_sign(self._out.symbols, finding.severity)
-        kind = "" if finding.kind == finding.severity else f" {finding.kind}"
         word = Span(f"{sign} {finding.severity.upper()}", verdict_style(finding.severity))
         self._out.line(moment, "  ", word, f"{kind}  {where}  ", finding.reason, hang=10)
 

@@ -204,6 +204,14 @@ def test_it_looks_again_and_again(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_the_end_of_a_hang_is_said_in_one_word() -> None:
+    """A hang is of the kind and of the severity "hung"; a loop has both."""
+    for severity, kind, said in (("hung", "hung", "over  hung of "), ("loop", "cycle", "over  loop cycle of ")):
+        shown, out = show(as_json=False)
+        shown.sight(Sight("over", "s", found().model_copy(update={"severity": severity, "kind": kind, "resolved": "progress"})))
+        assert said in out.getvalue()
+
+
 def test_signs_of_life(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In JSON a minute without a row brings a sign of life; for people nothing is written."""
     clock = Clock()
@@ -399,6 +407,19 @@ def test_a_person_is_told_that_it_follows(log: Path) -> None:
     text = "".join(shown.decode("utf-8").split())  # a terminal breaks a long path anywhere
     assert text.startswith(f"Following{log};Ctrl-Cendsit.Whenitisstuck:ctxmgrrecover")
     assert "Following" not in process("watch", str(log), "--once").err
+
+
+def test_who_follows_the_hooks_is_told_so_at_once() -> None:
+    """While no session hangs nothing else is shown."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command("watch", "--hooked"), stdin=theirs, stdout=subprocess.PIPE, stderr=theirs) as running:
+        os.close(theirs)
+        shown = os.read(ours, 4096)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(LIMIT) == Exit.INTERRUPTED
+    os.close(ours)
+
+    assert shown.startswith(b"Following all sessions of clients that call ctxmgr; Ctrl-C ends it.")
 
 
 @pytest.mark.parametrize("suffix", ["db", "sqlite", "sqlite3"])
