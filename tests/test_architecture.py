@@ -34,6 +34,7 @@ PRODUCT = [path for path in CODE if path.is_relative_to(ROOT / "ctxmgr")]
 DATA = (
     "ctxmgr/access/default_rules.toml",
     *(str(path.relative_to(ROOT)) for path in (ROOT / "ctxmgr" / "diagnose" / "errors" / "known_errors").glob("*.toml")),
+    "ctxmgr/diagnose/related/line_ranker.json",
     "ctxmgr/recover/evidence/synonyms.txt",
     "ctxmgr/recover/injection_patterns.toml",
     *(f"ctxmgr/cli/report/{name}" for name in ("base.html", "index.html", "report.css", "session.html")),

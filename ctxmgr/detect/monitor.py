@@ -466,7 +466,7 @@ class Monitor:
     def _superseded_reason(self, case: OpenFinding) -> str | None:
         """Return "process" if a process that began later has replaced that of the case, "end" if the run is over."""
         # Two programs that thank each other without end are a loop themselves.
-        if self._passed_on or (self._closed and not case.is_spoken):
+        if self._passed_on or (self._closed and case.severity == "warn" and not case.is_spoken):
             return "end"
         own = self._seen_processes.get(case.process)
         if own is None or len(self._seen_processes) < 2:

@@ -39,8 +39,8 @@ class Finding(Shape):
         first, last: record ids of the first and the last member.
         raised_at: id of the record at which the finding was raised (of a stall: the last record seen).
         resolved: what ended it (``progress``, ``user``, ``interrupt``, ``answered``: it stopped after a continuation about
-            it, ``process``, ``end``: the run was passed to a person or ended with a farewell, ``retry``: a suspicion about an
-            attempt that was made once more), or null while it lasts.
+            it, ``process``, ``end``: the run was passed to a person or, for a suspicion, ended with a farewell, ``retry``: a
+            suspicion about an attempt that was made once more), or null while it lasts.
         members: ids of all entries of the loop in order (of more than 15,000 the first and the last 5,000 or more; ``count``
             still counts all); of a stall: the open calls.
         last_progress: id of the last successful entry before the loop began (of a stall: of the last successful

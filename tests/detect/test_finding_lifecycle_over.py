@@ -175,15 +175,21 @@ def test_work_that_goes_to_somebody_else_ends_no_run(action: str) -> None:
     assert _ends(story) == [None]
 
 
-def test_a_farewell_of_a_program_that_plays_the_user_ends_a_loop() -> None:
+def test_a_farewell_of_a_program_that_plays_the_user_ends_a_suspicion_and_no_loop() -> None:
     """It expects nothing more of the run. Its other words are no end (ruling 8), and neither is a farewell before more work."""
-    story = _failing("book", {"flight": "A"}, "not available")
-    story.say("user_message", {"text": "Please go on.", "synthetic": True})
-    assert _ends(story) == [None]
-    story.say("user_message", {"text": "Thanks, that's all. Bye!", "synthetic": True})
-    assert _ends(story) == ["end"]
-    story.fail("book", {"flight": "A"}, "not available")
-    assert _ends(story) == [None]
+    suspicion, loop = Scenario(), _failing("book", {"flight": "A"}, "not available")
+    for number in range(4):
+        suspicion.fail("book", {"flight": f"A{number}"}, "not available at all today")
+    for story in (suspicion, loop):
+        story.say("user_message", {"text": "Please go on.", "synthetic": True})
+        assert _ends(story) == [None]
+        story.say("user_message", {"text": "Thanks, that's all. Bye!", "synthetic": True})
+
+    assert [finding.severity for finding in suspicion.found()] == ["warn"]
+    assert _ends(suspicion) == ["end"]
+    assert _ends(loop) == [None]
+    suspicion.fail("book", {"flight": "A"}, "not available at all today")
+    assert _ends(suspicion) == [None]
 
 
 def test_two_programs_that_thank_each_other_are_a_loop() -> None:

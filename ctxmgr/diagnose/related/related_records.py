@@ -67,8 +67,12 @@ _OTHER_TROUBLE = lazy_pattern(
 """Errors about a thing that is known, whose name is therefore right."""
 _NAMES_ROOM, _SHORT_STEP, _STATED_STEP = 70, 120, 140
 _LEAST_LINE, _LEAST_ADVICE, _MOST_OF_LINE = 16, 4, 0.7
-_OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
-"""Names in a check's output that are not the subject: its own functions, and its counters."""
+_FILLER = lazy_pattern(
+    r"self\.|(?i:assert|expect)|(?:type|input_type|input_value|loc|ctx|code)=|\w+=\d+$|(?i:y/n|yes/no|input_(?:type|value)$)"
+    r"|\w*_url$|[\w.@-]+:[\w.-]+/[\w.-]+\.git$|(?:\w+\.)?docs?\.|[\w.-]+/(?:docs?|help|errors?|wiki)/|errors\.pydantic|\.\./"
+)
+"""Names in an error that are not the subject: a check's functions, a validator's own members, answers to a question, the address
+of a repository or of documentation."""
 _PERSON_AT = lazy_pattern(r"\w[\w.+-]*@[A-Za-z][\w.-]*")
 """An account or a mail address: somebody to ask, and nothing to look at."""
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
@@ -428,13 +432,14 @@ def _list_offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence
     )
     if len(advice.split()) >= _LEAST_ADVICE and "…" not in advice and advice.strip("`") not in found.next_step:
         yield f"It advises {advice}."
+    told = f"{found.cause}\n{found.next_step}\n{steps[0].action}"
     names = [
         name for text in texts[:1] for name in find_names(text)
-        if name not in asked and name not in found.next_step and not _OF_CHECK.match(name) and not name.isupper()
+        if name not in asked and name not in told and not _FILLER.match(name) and not name.isupper()
         and not _PERSON_AT.fullmatch(name) and f"{name}[" not in text
     ]  # fmt: skip
     names = [name for name in names if not any(name != other and name.endswith(f".{other}") for other in names)]
-    if names and not found.next_step.startswith(("Read ", "Go by ")):
+    if names and not found.next_step.startswith(("Read ", "Go by ", "Stop ", "Ask the user", "Do not ")):
         what = "error" if evidence.has_failed(steps[0]) else "answer"
         yield f"{_BEGIN}{what} names: {join_names(names, 4)}."
 

@@ -171,7 +171,7 @@ def test_a_client_is_told_of_until_it_calls_the_hook(tmp_path: Path) -> None:
     rows = {row["name"]: row for row in run("doctor", "--json").envelope["data"]}
     assert rows["config"]["level"] == "fail"
     assert rows["hook.claude-code"]["level"] == "warn"
-    assert rows["hook.claude-code"]["finding"].endswith("says nothing")
+    assert rows["hook.claude-code"]["finding"].endswith("while the settings are wrong")
     (tmp_path / "ctxmgr.toml").unlink()
 
     settings = Path(os.environ["HOME"]) / ".claude" / "settings.json"
