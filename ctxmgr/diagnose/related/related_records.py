@@ -71,8 +71,8 @@ _FILLER = lazy_pattern(
     r"self\.|(?i:assert|expect)|(?:type|input_type|input_value|loc|ctx|code)=|\w+=\d+$|(?i:y/n|yes/no|input_(?:type|value)$)"
     r"|\w*_url$|[\w.@-]+:[\w.-]+/[\w.-]+\.git$|(?:\w+\.)?docs?\.|[\w.-]+/(?:docs?|help|errors?|wiki)/|errors\.pydantic|\.\./"
 )
-"""Names in an error that are not the subject: a check's functions, a validator's own members, answers to a question, the address
-of a repository or of documentation."""
+"""Names in an error that are not the subject: a check's functions, a validator's own members, answers to a question, the
+address of a repository or of documentation."""
 _PERSON_AT = lazy_pattern(r"\w[\w.+-]*@[A-Za-z][\w.-]*")
 """An account or a mail address: somebody to ask, and nothing to look at."""
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
