@@ -286,7 +286,8 @@ _ABSENT = (
     r"|(?:does|do|did)(?: not|n't|n’t) (?:exist|match any(?:thing)?|resolve|appear)|is (?:unknown|undefined"
     r"|missing|unrecogni[sz]ed)"
     rf"|is not (?:an? )?(?:known|valid|recogni[sz]ed|available{_NOT_NOW}|existing|configured)|isn't (?:an? )?(?:known|valid"
-    r"|recogni[sz]ed)|not found|unknown)"
+    # "deploy: unknown stage x" is what `deploy` says.
+    r"|recogni[sz]ed)|not found|unknown(?! [a-z-]{2,24} \S))"
 )
 _FINDS = (
     r"(?:can(?:not|'t|’t| not)|could(?: not|n't|n’t)|unable to|failed to|did(?: not|n't)|doesn't|does not) (?:find"

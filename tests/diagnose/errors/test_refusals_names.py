@@ -34,6 +34,12 @@ def test_the_name_is_read_out_of_many_grammars(text: str, name: str, noun: str) 
         assert noun in found[name].split()
 
 
+def test_a_program_that_speaks_is_not_unknown() -> None:
+    """Before a colon stands who says it, unless nothing but "unknown" follows."""
+    assert [each.name for each in unknown_names("deploy: unknown stage w17 in f3")] == ["w17"]
+    assert [each.name for each in unknown_names("deploy: unknown")] == ["deploy"]
+
+
 @pytest.mark.parametrize("text", ["", "3 passed in 0.2s", "this is not the file you are looking for", "no errors", "all found"])
 def test_a_sentence_names_nothing(text: str) -> None:
     """Small words are no names, nor are counts."""
