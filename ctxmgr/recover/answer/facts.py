@@ -308,7 +308,7 @@ def _leads_from_records(brief: Brief) -> Iterator[Alternative]:
         else:  # an agent's words are quoted elsewhere, but never given as advice
             text = f"compare what {_speaker(row)} said{'' if row.after is None else f' after @{row.after}'}"
         shared = _shared_words(found)
-        yield _lead(text, f"it speaks of {shared}" if shared else "its words are close to the trouble's", row.id)
+        yield _lead(text, f"it shares the words {shared}" if shared else "its words are close to the trouble's", row.id)
 
 
 def _shared_words(found: RetrievedRecord) -> str:
@@ -321,7 +321,7 @@ def _shared_words(found: RetrievedRecord) -> str:
     spelled = f"{found.excerpt or ''} {text}".casefold()
     stems = sorted(found.met, key=lambda word: (-len(word), word))
     whole = [match[0] for stem in stems if (match := re.search(rf"\b{re.escape(stem)}\w*", spelled))]
-    return ", ".join(quote_text(word, 40) for word in whole[:4])
+    return ", ".join(quote_text(word, 40) for word in list(dict.fromkeys(whole))[:4])
 
 
 def _leads_from_successes(case: Case, brief: Brief) -> Iterator[Alternative]:

@@ -461,7 +461,7 @@ def _as_recorded(given: PromptInput, quote: Quote) -> str:
 def _found(given: PromptInput, found: RetrievedRecord, *, whole: bool) -> _Quote:
     row = found.row
     may = "" if found.sure else "It may bear on this: "
-    replaces = ", newer than what stood there before, which no longer holds" if found.replaces else ""
+    replaces = ", which replaces an older answer" if found.replaces else ""
     if isinstance(row, EntryView):
         source, text = capital(f"{may}{_source(given, row)}{replaces}"), result_text(row)
         of_result = " ".join(found.excerpt.split()) in " ".join(text.split())

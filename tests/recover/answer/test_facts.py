@@ -23,7 +23,7 @@ def test_what_was_replaced_is_not_told(store: Store) -> None:
 
     assert "8202" in found.prompt
     assert "8101" not in found.prompt
-    assert "newer than what stood there before" in found.prompt
+    assert "which replaces an older answer" in found.prompt
     assert "replaces what @0 shows" in found.brief
 
 
