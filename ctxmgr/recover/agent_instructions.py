@@ -112,13 +112,13 @@ def _names(route: Route, agents: list[str], followers: list[str]) -> str:
         asked = f"; you are asked with a {display_name(route.request)}" if route.request else ""
         lines.append(f"You are {display_name(route.agent)}{asked}.")
     elif agents:
-        lines.append(f"Agents of this workflow: {_listed(agents)}. Put your own name where {_YOU} stands.")
+        lines.append(f"Agents of this workflow: {_join_agents(agents)}. Put your own name where {_YOU} stands.")
     if route.agent != _YOU and followers:
-        lines.append(f"Who may continue after you: {_listed(followers)}.")
+        lines.append(f"Who may continue after you: {_join_agents(followers)}.")
     return "\n".join(lines) + "\n" if lines else ""
 
 
-def _listed(names: list[str]) -> str:
+def _join_agents(names: list[str]) -> str:
     more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
     return ", ".join(display_name(name) for name in names[:_MOST]) + more
 

@@ -140,9 +140,9 @@ def held_facts(store: Store, key: int, agent: str) -> KnownFacts:
         for fact in json_objects(given.get("facts")):
             mark = fact.get("hash")
             if isinstance(mark, str) and len(mark) <= CITABLE:
-                facts.setdefault(mark, KnownFact(hash=mark, given=name, entries=_cited(fact.get("entries"))))
+                facts.setdefault(mark, KnownFact(hash=mark, given=name, entries=_cited_ids(fact.get("entries"))))
         for held in json_objects(given.get("held")):
-            if (old := _held(held)) is not None:
+            if (old := _read_known_fact(held)) is not None:
                 facts.setdefault(old.hash, old)
         sections |= {str(mark) for section in json_objects(given.get("sections")) if (mark := section.get("hash"))}
     return KnownFacts(latest, facts, frozenset(sections))
@@ -161,12 +161,12 @@ def without_held(context: Context, holding: KnownFacts) -> Context:
     return context.model_copy(update={"facts": facts, "sections": sections, "held": known, "diff_of": holding.latest})
 
 
-def _cited(value: object) -> list[str]:
+def _cited_ids(value: object) -> list[str]:
     return [item for item in json_texts(value) if len(item) <= CITABLE][:_MOST_CITED]
 
 
-def _held(fields: dict[str, Any]) -> KnownFact | None:
+def _read_known_fact(fields: dict[str, Any]) -> KnownFact | None:
     mark, given = fields.get("hash"), fields.get("given")
     if not isinstance(mark, str) or not isinstance(given, str) or max(len(mark), len(given)) > CITABLE:
         return None
-    return KnownFact(hash=mark, given=given, entries=_cited(fields.get("entries")))
+    return KnownFact(hash=mark, given=given, entries=_cited_ids(fields.get("entries")))

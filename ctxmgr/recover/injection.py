@@ -63,15 +63,15 @@ def patterns() -> Patterns:
     reasons: dict[str, str] = data["reasons"]
 
     def made(row: dict[str, Any], kind: str) -> Pattern:
-        anchors = tuple(sorted((tuple(_joined(group).split("|")) for group in row["anchors"]), key=len))  # the least first
-        words, led = _joined(row["words"]), row.get("led", False)
+        anchors = tuple(sorted((tuple(_join_lines(group).split("|")) for group in row["anchors"]), key=len))  # the least first
+        words, led = _join_lines(row["words"]), row.get("led", False)
         return Pattern(row["name"], reasons[row["reason"]], anchors, words, led, exact=kind == "mark")
 
-    words = {name: _joined(text) for name, text in data["words"].items()}
+    words = {name: _join_lines(text) for name, text in data["words"].items()}
     return Patterns(words, *(tuple(made(row, kind) for row in data[kind]) for kind in ("english", "foreign", "mark")))
 
 
-def _joined(text: str) -> str:
+def _join_lines(text: str) -> str:
     return text.replace("\n", "")
 
 
@@ -143,19 +143,23 @@ def _reason(clear: str) -> str | None:
         reason = _plainly(visible(said))
     if reason is None:
         lowered = clear.casefold()
-        reason = next((why for form in plain_forms(lowered) if (why := _searched(normalise_separators(form), "english"))), None)
+        reason = next(
+            (why for form in plain_forms(lowered) if (why := _search_patterns(normalise_separators(form), "english"))), None
+        )
         if reason is None and (joined := normalise_separators(join_spelled_words(lowered))):
-            reason = _searched(joined, "core", loose=True) or _searched(joined.translate(LEET), "core", loose=True)
+            reason = _search_patterns(joined, "core", loose=True) or _search_patterns(
+                joined.translate(LEET), "core", loose=True
+            )
     return reason
 
 
 def _plainly(clear: str) -> str | None:
     lowered = clear.casefold()
     words = normalise_separators(lowered)
-    return _searched(clear, "marks", lowered) or _searched(words, "ascii" if words.isascii() else "orders")
+    return _search_patterns(clear, "marks", lowered) or _search_patterns(words, "ascii" if words.isascii() else "orders")
 
 
-def _searched(text: str, which: str, lowered: str | None = None, *, loose: bool = False) -> str | None:
+def _search_patterns(text: str, which: str, lowered: str | None = None, *, loose: bool = False) -> str | None:
     plain = text if lowered is None else lowered
     # Most texts lack the literals, and searching for them is far faster than for an expression. Loops are faster than `any`.
     for each in _chosen(which):

@@ -208,7 +208,7 @@ class Recovery:
         continuation = pass_gate(drafted.continuation(), drafted.case)
         consulted = (self._options.consult(drafted) if self._options.consult else None) or ConsultationResult(Additions())
         if consulted.added.model is not None:
-            consulted, continuation = _merged(drafted, continuation, consulted)
+            consulted, continuation = _merge_additions(drafted, continuation, consulted)
         records = provenance(self._store, self._key, drafted, consulted.added, continuation)
         snapshot = next((str(record["id"]) for record in records if record["kind"] == "snapshot"), None)
         notes = [str(record["id"]) for record in records if record["kind"] == "note"]
@@ -217,7 +217,9 @@ class Recovery:
         return continuation, [*records, *consulted.records, build("continuation", self._request.session, now(), **fields)]
 
 
-def _merged(drafted: Draft, own: Continuation, consulted: ConsultationResult) -> tuple[ConsultationResult, Continuation]:
+def _merge_additions(
+    drafted: Draft, own: Continuation, consulted: ConsultationResult
+) -> tuple[ConsultationResult, Continuation]:
     """Return the answer with the model's additions; if it does not pass the gate, the rules' own answer, marked."""
     use = consulted.added.model
     assert use is not None, "there is something to merge"

@@ -100,7 +100,7 @@ class Service:
         amiss = verdict.notes if self._store.sessions.entry_count(key) else ()
         asked = build_request(verdict.session, finding, force=request.force, amiss=amiss)
         side = other_findings(verdict.findings, finding)
-        return self._answered(key, asked, finding, side, request)
+        return self._answer(key, asked, finding, side, request)
 
     def answer_request(self, key: int, request: AgentRequest) -> RecoverResponse:
         """Answer an agent that asks for context itself, or a review or merge agent that has completed.
@@ -125,9 +125,9 @@ class Service:
         )  # fmt: skip
         # The cap on attempts applies to the requester's own loop. Another agent's loop must not keep it from its context.
         own = worst_finding([finding for finding in verdict.findings if finding.scope.agent == request.requester])
-        return self._answered(key, asked, own, other_findings(verdict.findings, own), request)
+        return self._answer(key, asked, own, other_findings(verdict.findings, own), request)
 
-    def _answered(
+    def _answer(
         self,
         key: int,
         asked: ContextRequest,
@@ -141,7 +141,7 @@ class Service:
         if not request.plan:
             return RecoverResponse(continuation=recovery.answer())
         drafted, continuation = recovery.plan()
-        return RecoverResponse(continuation=continuation, plan=self._planned(drafted, request.model))
+        return RecoverResponse(continuation=continuation, plan=self._plan_view(drafted, request.model))
 
     def _index(self) -> None:
         """Bring the search index of a local store up to date. If it can't be written, searches read the records instead."""
@@ -172,7 +172,7 @@ class Service:
 
         return consultant(self._store, wanted, self._environment, self._config.model, self._progress)
 
-    def _planned(self, drafted: Draft, wanted: ModelRequest) -> PlanView:
+    def _plan_view(self, drafted: Draft, wanted: ModelRequest) -> PlanView:
         """Return what would be sent where if a model is named; nothing is contacted."""
         choice = chosen(wanted, self._environment, self._config.model)
         if choice is None:

@@ -82,7 +82,7 @@ class RecoveryStuckHandler:
     def _escalate(self, finding: Finding, board: BlackboardHistory) -> Continuation:
         request = build_request(board.session, finding, force=False)
         side = other_findings(board.findings(), finding)
-        with self._opened(board) as store:
+        with self._open_store(board) as store:
             key = store.sessions.key(board.session)
             if key is None:
                 raise NoHistory(hint="nothing was recorded in this session")
@@ -91,7 +91,7 @@ class RecoveryStuckHandler:
         board.follow({"v": 1, "kind": "continuation", "session": board.session, "id": given.id})
         return given
 
-    def _opened(self, board: BlackboardHistory) -> closing[Store] | nullcontext[Store]:
+    def _open_store(self, board: BlackboardHistory) -> closing[Store] | nullcontext[Store]:
         if self._store is not None:
             return nullcontext(self._store)
         if board.location is None:

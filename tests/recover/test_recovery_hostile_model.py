@@ -84,14 +84,14 @@ def _no_lease_given_back(patch: pytest.MonkeyPatch) -> None:
 
 
 def _more_written(patch: pytest.MonkeyPatch) -> None:
-    honest = cast("Callable[..., Any]", getattr(recovery, "_merged"))  # noqa: B009
+    honest = cast("Callable[..., Any]", getattr(recovery, "_merge_additions"))  # noqa: B009
 
     def merged(*given: Any) -> Any:
         consulted, continuation = honest(*given)
         note = build("note", given[0].case.request.session, None, id="late", entries=[], content="x")
         return ConsultationResult(consulted.added, [*consulted.records, note]), continuation
 
-    patch.setattr(recovery, "_merged", merged)
+    patch.setattr(recovery, "_merge_additions", merged)
 
 
 def _unmarked_fallback(patch: pytest.MonkeyPatch) -> None:

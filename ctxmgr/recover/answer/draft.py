@@ -102,14 +102,14 @@ class Draft:
             InvalidInput: no request that the target accepts can be built.
         """
         added = added or Additions()
-        made = self._written(SIZES[0], added)
+        made = self._write_continuation(SIZES[0], added)
         for amounts in SIZES[1:]:
             if len(encode(made.to_json())) <= MAX_BYTES:
                 break
-            made = self._written(amounts, added)
+            made = self._write_continuation(amounts, added)
         return made
 
-    def _written(self, amounts: Amounts, added: Additions) -> Continuation:
+    def _write_continuation(self, amounts: Amounts, added: Additions) -> Continuation:
         request, finding, table, target = self.case.request, self.case.finding, self.case.table, added.target or self.target
         stalled = finding is not None and finding.severity == "hung"
         kind = request.type if request.source != "stuckHandler" or target.back else "PROCEED"

@@ -151,7 +151,7 @@ def _inventions(proposal: Proposal, entries: Mapping[str, EntryView]) -> Iterato
             yield "the next step needs a cause: say why it fails, or give the step as advice"
     for where, text, names in said:
         bodies = [_body(entries[name]) for name in names if name in entries]
-        if len(bodies) == len(names) and (invented := _invented(text, bodies)):
+        if len(bodies) == len(names) and (invented := _list_invented_values(text, bodies)):
             yield f"{where} states {invented[0]!r}, which its entries do not contain"
 
 
@@ -255,7 +255,7 @@ def cited_ids(continuation: Continuation) -> list[str]:
     return list(dict.fromkeys(name for fact in continuation.context.facts for name in fact.entries))
 
 
-def _invented(text: str, bodies: Sequence[str]) -> list[str]:
+def _list_invented_values(text: str, bodies: Sequence[str]) -> list[str]:
     """Return the values (words with a digit) that none of the entries contains."""
     whole = "\n".join(bodies).casefold()
     return [value for value in _VALUE.findall(text) if not _stands_in(value.casefold().strip(".:"), whole)]

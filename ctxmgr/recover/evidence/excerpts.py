@@ -141,8 +141,8 @@ def _is_part(one: str, other: str) -> bool:
 
 def best_passage(text: Text, wanted: SoughtWords) -> Passage:
     """Return the passage of about ``WINDOW`` characters at most that has, together with the head, the most weight."""
-    common = _met(text.head, wanted)
-    each = [_met(line, wanted) for line in text.lines]
+    common = _matched_words(text.head, wanted)
+    each = [_matched_words(line, wanted) for line in text.lines]
     best: tuple[float, float, int, int, int] = (-1.0, 0.0, 0, 0, 0)
     for start, first in enumerate(each):
         if not first and best[0] >= 0:
@@ -167,7 +167,7 @@ def best_passage(text: Text, wanted: SoughtWords) -> Passage:
     return Passage(weight, present, _around(text.lines, -start, end))
 
 
-def _met(text: str, wanted: SoughtWords) -> dict[str, float]:
+def _matched_words(text: str, wanted: SoughtWords) -> dict[str, float]:
     present = tokens(text)
     found = {
         word: max((weight for form, weight in forms.items() if form in present), default=0.0) for word, forms in wanted.items()

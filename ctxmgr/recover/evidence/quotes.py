@@ -246,10 +246,10 @@ def clean(text: str) -> str:
     """Return text without invisible characters: controls, writing directions, zero-width characters."""
     text = text[:_LONGEST].replace("\r\n", "\n").replace("\r", "\n")
     text = text.replace("\u2028", "\n").replace("\u2029", "\n")
-    return "".join(map(_seen, text))
+    return "".join(map(_visible_character, text))
 
 
-def _seen(char: str) -> str:
+def _visible_character(char: str) -> str:
     if char in _KEPT or char.isprintable():
         return char
     return " " if unicodedata.category(char) == "Zs" else ""

@@ -71,19 +71,19 @@ class RelatedReader:
         self._searches = 0
 
     @cached_property
-    def _known(self) -> list[RelatedSession]:
+    def _related_sessions(self) -> list[RelatedSession]:
         return related_sessions(self._store, self._session, _REMEMBERED)
 
     @cached_property
     def _readers(self) -> list[tuple[RelatedSession, HistoryReader]]:
         """The latest related sessions, oldest first, each with its reader, which withholds text that reads like an order."""
-        latest = reversed(self._known[:_SESSIONS])
+        latest = reversed(self._related_sessions[:_SESSIONS])
         return [(each, HistoryReader(self._store, each.session)) for each in latest]
 
     @property
     def sessions(self) -> list[str]:
         """Ids of the sessions that are read, the latest first."""
-        return [each.session for each in self._known[:_SESSIONS]]
+        return [each.session for each in self._related_sessions[:_SESSIONS]]
 
     @property
     def withheld(self) -> set[str]:
@@ -93,8 +93,8 @@ class RelatedReader:
     @cached_property
     def mark(self) -> str:
         """A mark that stays equal until something is added to the related sessions or their memory."""
-        notes = [self._store.annotations.notes(each.key, [MEMORY_TAG], None, 0, 0)[1] for each in self._known]
-        return fingerprint([[each.session, each.entries] for each in self._known] + notes)[:12]
+        notes = [self._store.annotations.notes(each.key, [MEMORY_TAG], None, 0, 0)[1] for each in self._related_sessions]
+        return fingerprint([[each.session, each.entries] for each in self._related_sessions] + notes)[:12]
 
     @cached_property
     def entries(self) -> list[EntryView]:
@@ -117,9 +117,9 @@ class RelatedReader:
         """The rows to compare: the newest entries and messages of each session, and the memories."""
         found: list[Row] = []
         for place, ((session, entries), (_, reader)) in enumerate(zip(self._entries, self._readers, strict=True), start=1):
-            found += [self._placed(entry, session, place) for entry in entries]
-            found += [self._placed(event, session, place) for event in reader.heard(_SAID)]
-        return [*found, *(self._placed(event, session, 0) for event, session in self._remembered())]
+            found += [self._place_row(entry, session, place) for entry in entries]
+            found += [self._place_row(event, session, place) for event in reader.heard(_SAID)]
+        return [*found, *(self._place_row(event, session, 0) for event, session in self._memories())]
 
     def find(self, text: str, most: int) -> list[Row]:
         """Return rows of longer sessions that contain a text; `rows` has messages and memories already."""
@@ -128,7 +128,7 @@ class RelatedReader:
             self._searches += 1
             for place, (session, reader) in enumerate(self._readers, start=1):
                 hits = reader.search(text, min(most, _HITS)) if session.entries > _ENTRIES else []
-                found += [self._placed(entry, session, place) for entry in hits]
+                found += [self._place_row(entry, session, place) for entry in hits]
         return found
 
     def describe(self, row: Row, excerpt: str = "", *, cure: bool = False) -> RelatedRecord:
@@ -162,7 +162,7 @@ class RelatedReader:
 
     def may_tell(self, session: str) -> bool:
         """Whether a session's memories may be used: it is this session, or related to it."""
-        return session == self._session or any(each.session == session for each in self._known)
+        return session == self._session or any(each.session == session for each in self._related_sessions)
 
     def read(self, row: Row, session: str) -> Row:
         """Return a row that a tool read from a related session, without text that reads like an order. It is citable now."""
@@ -175,10 +175,10 @@ class RelatedReader:
         """Return the given ids that were read here."""
         return {name for name in ids if name in self._rows}
 
-    def _remembered(self) -> list[tuple[EventView, RelatedSession | None]]:
+    def _memories(self) -> list[tuple[EventView, RelatedSession | None]]:
         """Return the memories of this session and of related ones, as messages. This session's own episode would repeat it."""
         own = self._store.sessions.key(self._session)
-        places = [(each.key, each) for each in reversed(self._known)]
+        places = [(each.key, each) for each in reversed(self._related_sessions)]
         found: list[tuple[EventView, RelatedSession | None]] = []
         for key, session in [*places, *([] if own is None else [(own, None)])]:
             total = self._store.annotations.notes(key, [MEMORY_TAG], None, 0, 0)[1]
@@ -188,7 +188,7 @@ class RelatedReader:
             found += [(reader.heard_one(_message(note)), session) for note in held]
         return found[-_MEMORIES:]
 
-    def _placed(self, row: Row, session: RelatedSession | None, place: int) -> Row:
+    def _place_row(self, row: Row, session: RelatedSession | None, place: int) -> Row:
         self._rows.setdefault(row.id, (row, session))
         if isinstance(row, EntryView):
             return row.model_copy(update={"index": place * _STEP + row.index})

@@ -130,7 +130,7 @@ def resolve(
     Raises:
         InvalidInput: a name, an address, a mode or a setting can't be used.
     """
-    table = _checked(table or {})
+    table = _check_settings(table or {})
     sources = [
         (flag, base_url),
         (environment.get(MODEL_VARIABLE) or None, environment.get(BASE_URL_VARIABLE) or None),
@@ -263,7 +263,7 @@ _LIMITS: Mapping[str, tuple[float, float, float]] = {
 }
 
 
-def _checked(table: Mapping[str, Any]) -> Mapping[str, Any]:
+def _check_settings(table: Mapping[str, Any]) -> Mapping[str, Any]:
     if unknown := sorted(set(table) - set(_KNOWN)):
         raise InvalidInput(f"recover.model has no setting {quote_text(unknown[0], 60)}", f"known: {', '.join(_KNOWN)}")
     for name in ("name", "base_url", "mode"):

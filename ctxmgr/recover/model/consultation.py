@@ -183,7 +183,7 @@ class _Consultant:
         if self.transcript is not None:
             _write_private(self.transcript, heard.transcript + b"\n")
         if heard.use.failure is not None:
-            return _failure_result(heard.use, _unordered(heard.use.failure))
+            return _failure_result(heard.use, _withhold_orders(heard.use.failure))
         if heard.proposal is not None and adds_nothing(heard.proposal, draft):
             return _failure_result(heard.use, "its answer added nothing to that of the rules")
         if heard.proposal is not None:
@@ -204,20 +204,20 @@ class _Consultant:
             *((f"{each.summary}\n{each.reasoning}", partial(snapshot_record, store, key, each)) for each in heard.snapshots),
             *((memory.text, partial(retain_record, store, key, memory)) for memory in heard.memories),
         ]
-        return [record for text, make in wanted if suspicion(text) is None for record in _made(make)]
+        return [record for text, make in wanted if suspicion(text) is None for record in _record_or_nothing(make)]
 
 
 def _failure_result(use: ModelUse, why: str) -> ConsultationResult:
     return ConsultationResult(Additions(model=use.model_copy(update={"failure": why})))
 
 
-def _unordered(failure: str) -> str:
+def _withhold_orders(failure: str) -> str:
     """Return why a model failed, without text that reads like an order: it is shown in the answer and in a note."""
     why = suspicion(failure)
     return failure if why is None else f"{failure.partition(':')[0][:80]}: [withheld: it {why}]"
 
 
-def _made(make: Callable[[], Record]) -> list[Record]:
+def _record_or_nothing(make: Callable[[], Record]) -> list[Record]:
     """Return one record, or none if what it names is gone by now."""
     try:
         return [make()]
@@ -238,8 +238,9 @@ def _question(draft: Draft, store: Store) -> Consultation:
     memory = None if related is None else _Memory(EmbeddedMemory(store, finder=_Related(TextFinder(store), related)))
     return Consultation(
         reader=case.reader, request=case.request, allowed=allowed_targets(draft), cited=cites,
-        brief=_numbered(own.context.brief, places), fence=Fence(), suspicion=lambda entry: case.reader.withheld.get(entry.id),
-        memory=memory, candidates=_candidates(draft), places=places, trouble=_trouble(case), related=related,
+        brief=_with_indexes(own.context.brief, places), fence=Fence(), memory=memory,
+        suspicion=lambda entry: case.reader.withheld.get(entry.id),
+        candidates=_candidates(draft), places=places, trouble=_trouble(case), related=related,
     )  # fmt: skip
 
 
@@ -249,7 +250,7 @@ def _trouble(case: Case) -> str:
     return "proceed" if case.request.type == "PROCEED" else "introspect"
 
 
-def _numbered(brief: str, places: Mapping[str, int]) -> str:
+def _with_indexes(brief: str, places: Mapping[str, int]) -> str:
     """Return the brief with entry ids replaced by their indexes, which the model uses."""
     for name in sorted(places, key=len, reverse=True):
         if len(name) >= _SHORTEST_ID:

@@ -255,7 +255,7 @@ def _count_response(response: ModelResponse, asked: ModelRequestContext, budget:
     response = sound(response)
     length = sum(_length(part) for part in response.parts)
     known = response.usage.input_tokens + response.usage.output_tokens
-    budget.tokens += known or (_told(asked.messages) + length) // 4
+    budget.tokens += known or (_count_characters(asked.messages) + length) // 4
     if length > LONGEST_ANSWER:
         raise BudgetError(f"its answer was {length:,} characters long")
     return response
@@ -269,7 +269,7 @@ def _misform(error: ValidationError | ModelRetry) -> str:
     return f"{place or 'the answer'}: {first['msg']}"
 
 
-def _told(messages: Sequence[ModelMessage]) -> int:
+def _count_characters(messages: Sequence[ModelMessage]) -> int:
     """Return the number of characters said so far, for servers that do not count tokens. Never raises."""
     parts: list[object] = [part for message in messages for part in message.parts]
     return sum(_length(part) or len(str(getattr(part, "content", ""))) for part in parts)
@@ -380,17 +380,17 @@ def sound(response: ModelResponse) -> ModelResponse:
         dump([response])
     except ValueError:
         whole = pydantic_ai.ModelMessagesTypeAdapter.dump_python([response])
-        response = cast("ModelResponse", pydantic_ai.ModelMessagesTypeAdapter.validate_python(_mended(whole))[0])
+        response = cast("ModelResponse", pydantic_ai.ModelMessagesTypeAdapter.validate_python(_replace_surrogates(whole))[0])
     return response
 
 
-def _mended(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, dict):
-        return {_mended(name): _mended(item) for name, item in cast("dict[Any, Any]", value).items()}
+        return {_replace_surrogates(name): _replace_surrogates(item) for name, item in cast("dict[Any, Any]", value).items()}
     if isinstance(value, list):
-        return [_mended(item) for item in cast("list[Any]", value)]
+        return [_replace_surrogates(item) for item in cast("list[Any]", value)]
     return value
 
 

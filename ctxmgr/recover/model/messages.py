@@ -119,9 +119,9 @@ def opening_message(question: Consultation, choice: ModelChoice) -> str:
         f"One of these agents continues: {', '.join(named)}.",
         f"You have {choice.max_tool_calls} tool calls and about {int(choice.seconds)} seconds in all.",
         _brief(question, _BRIEF),
-        question.fence.text("entries that the brief rests on", ", ".join(_called(question))),
-        *_related(question),
-        _asked(question),
+        question.fence.text("entries that the brief rests on", ", ".join(_list_cited_entries(question))),
+        *_list_related_sessions(question),
+        _describe_request(question),
         "Who continues, why does it fail, what is the next step, and what must be known that the brief does not say?",
     ]
     if odd := {alias: clip_middle(name, 120) for alias, name in named.items() if not PLAIN.fullmatch(name)}:
@@ -129,12 +129,12 @@ def opening_message(question: Consultation, choice: ModelChoice) -> str:
     return _sound("\n\n".join(parts))
 
 
-def _called(question: Consultation) -> list[str]:
+def _list_cited_entries(question: Consultation) -> list[str]:
     names = citable_ids(list(question.cited), 40)
     return [f"@{question.places[name]}" if name in question.places else name for name in names]
 
 
-def _related(question: Consultation) -> list[str]:
+def _list_related_sessions(question: Consultation) -> list[str]:
     """Return lines that list the related sessions by the names that the tools accept; empty if there are none."""
     names = list(question.sessions)
     if not names:
@@ -159,7 +159,7 @@ def narrow(question: Consultation, choice: ModelChoice) -> tuple[str, list[str]]
         told.append(row)
         ids.append(entry.id)
     parts = [
-        _asked(question),
+        _describe_request(question),
         _brief(question, _SHORT_BRIEF),
         question.fence.text("numbered entries of the history", "\n".join(told), limit=choice.max_characters),
         f"Which of the entries 1 to {len(ids)} holds what is needed? Say first what is needed, then the number, 0 for none.",
@@ -171,7 +171,7 @@ def _brief(question: Consultation, most: int) -> str:
     return question.fence.text("brief of the rules", mask_value(clip_middle(question.brief, most)), limit=most + _MARK)
 
 
-def _asked(question: Consultation) -> str:
+def _describe_request(question: Consultation) -> str:
     request = question.request
     said = [f"{request.type}, because:", clip_middle(request.reason, 1_000), "to be done:", clip_middle(request.goal, 1_000)]
     if request.additional_context is not None:
@@ -197,7 +197,7 @@ def entry_text(entry: EntryView, limit: int, suspicion: Suspicion, name: str) ->
 
     An entry that reads like instructions to an agent says so in its first line, and is cut to 200 characters.
     """
-    marked, limit = _marked(suspicion(entry), limit)
+    marked, limit = _describe_quarantine(suspicion(entry), limit)
     head = f"{name} {display_name(entry.agent)} {display_name(entry.action)}: {entry.status}{clock_phrase(entry.ts)}{marked}"
     answered = "\n".join(flat(part, _READ) for part in answers(entry))
     lines = [head, *_part("given", flat(entry.input, _READ), limit), *_part("answered", answered, limit)]
@@ -208,13 +208,13 @@ def entry_text(entry: EntryView, limit: int, suspicion: Suspicion, name: str) ->
 
 def event_text(event: EventView, limit: int, suspicion: Suspicion) -> str:
     """Return an event as text with the place of the entry before it, marked if it is suspicious."""
-    marked, limit = _marked(suspicion(event), limit)
+    marked, limit = _describe_quarantine(suspicion(event), limit)
     who = "" if event.agent is None else f" by {display_name(event.agent)}"
     after = "" if event.after is None else f" after @{event.after}"
     return "\n".join([f"{display_name(event.type)}{who}{after}{marked}", *_part("says", flat(event.data, _READ), limit)])
 
 
-def _marked(reason: str | None, limit: int) -> tuple[str, int]:
+def _describe_quarantine(reason: str | None, limit: int) -> tuple[str, int]:
     return ("", limit) if reason is None else (f", quarantined: it {in_line(reason, 200)}", min(limit, _MARKED))
 
 
@@ -250,7 +250,7 @@ class Fence:
         Raises:
             ValueError: the given delimiter is not 8 to 64 letters and digits, or could be a number.
         """
-        self.delimiter = _drawn() if delimiter is None else delimiter
+        self.delimiter = _new_delimiter() if delimiter is None else delimiter
         if not _DELIMITER.fullmatch(self.delimiter):
             raise ValueError("a delimiter is 8 to 64 letters and digits with a letter other than e")
         self._guess = re.compile(self.delimiter, re.IGNORECASE)
@@ -274,28 +274,30 @@ class Fence:
             limit: maximum characters of the written body. A longer one becomes one JSON string with its beginning and end, and
                 ``leftOut`` is the number of characters missing.
         """
-        written, missing = _bounded(body, limit)
+        written, missing = _bound_body(body, limit)
         about: dict[str, Any] = {"source": clip_middle(source, TOLD)}
         if author is not None:
             about["writtenBy"] = clip_middle(author, TOLD)
         about["trusted"] = "no"
         if missing:
             about["leftOut"] = missing
-        return self._block(about, self._unguessed(written))
+        return self._block(about, self._escape_delimiter(written))
 
     def text(self, source: str, text: str, *, limit: int = MOST) -> str:
         """Return a text as a block with its lines as they are: no escapes, and no beginning of a tag or a fence.
 
         A longer text is cut in its middle. ``form`` in its provenance is "text".
         """
-        shown = _TAGS.sub(lambda found: "‹" if found[0] == "<" else "(", clip_middle("".join(map(_shown, text)), limit))
+        shown = _TAGS.sub(
+            lambda found: "‹" if found[0] == "<" else "(", clip_middle("".join(map(_printable_character, text)), limit)
+        )
         return self._block({"source": source, "form": "text", "trusted": "no"}, self._guess.sub("[...]", shown))
 
     def _block(self, about: dict[str, Any], shown: str) -> str:
-        provenance = self._unguessed(_encoded(about))
+        provenance = self._escape_delimiter(_encode_body(about))
         return f"<<<data {self.delimiter}>>>\n{provenance}\n{shown}\n<<<end {self.delimiter}>>>"
 
-    def _unguessed(self, written: str) -> str:
+    def _escape_delimiter(self, written: str) -> str:
         """Return JSON without the delimiter. If the data guess it, its last letter is written as an escape.
 
         The first letters may belong to an escape already. The last one can't: the delimiter is longer than an escape.
@@ -303,33 +305,33 @@ class Fence:
         return self._guess.sub(lambda found: f"{found[0][:-1]}\\u{ord(found[0][-1]):04x}", written)
 
 
-def _shown(char: str) -> str:
+def _printable_character(char: str) -> str:
     return char if char in "\n\t" or char.isprintable() else " "
 
 
-def _drawn() -> str:
+def _new_delimiter() -> str:
     while not _DELIMITER.fullmatch(drawn := secrets.token_hex(16)):
         pass
     return drawn
 
 
-def _bounded(body: Any, limit: int) -> tuple[str, int]:
+def _bound_body(body: Any, limit: int) -> tuple[str, int]:
     """Return a body as safe JSON of at most ``limit`` characters, and the number of characters left out of its text."""
     value = plain(body)
-    written = _encoded(value)
+    written = _encode_body(value)
     if len(written) <= limit:
         return written, 0
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     cut = max(limit, _SHORTEST)
     while True:
-        written = _encoded(clip_middle(text, cut))
+        written = _encode_body(clip_middle(text, cut))
         # Escapes make text up to six times as long. Cut text with many escapes further.
         if len(written) <= limit or cut <= _SHORTEST:
             return written, len(text) - cut + len(OMISSION) if len(text) > cut else 0
         cut = max(_SHORTEST, cut * 3 // 4)
 
 
-def _encoded(value: Any) -> str:
+def _encode_body(value: Any) -> str:
     """Return a value as one line of ASCII JSON. Its texts have no character of a tag, a fence or a chat template."""
     return _STRING.sub(lambda text: _SIGNS.sub(_escape, text[0]), json.dumps(value))
 

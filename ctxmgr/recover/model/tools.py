@@ -75,10 +75,10 @@ class Toolkit:
         """Read the entries of an action or agent in order."""
 
         def work() -> str:
-            actions, agents = [action] if action else [], self._named(agent)
+            actions, agents = [action] if action else [], self._agent_names(agent)
             return self._page("trace", self._reader.ask(tools.trace, action=actions, agent=agents, **_window(offset, limit)))
 
-        return self._answered("trace", " ".join(quote_text(name, 40) for name in (action, agent) if name), work)
+        return self._answer("trace", " ".join(quote_text(name, 40) for name in (action, agent) if name), work)
 
     def list_(
         self,
@@ -95,12 +95,12 @@ class Toolkit:
 
         def work() -> str:
             found = self._reader.ask(
-                tools.list_, session=self._of(session), kind="entry", newest_first=newest_first, agent=self._named(agent),
+                tools.list_, session=self._of(session), kind="entry", newest_first=newest_first, agent=self._agent_names(agent),
                 status=[status] if status in _STATUSES else [], **_window(offset, limit),
             )  # fmt: skip
             return self._page("list", found, session=session)
 
-        return self._answered("list", "newest first" if newest_first else "oldest first", work)
+        return self._answer("list", "newest first" if newest_first else "oldest first", work)
 
     def search(
         self,
@@ -119,7 +119,7 @@ class Toolkit:
             )  # fmt: skip
             return self._page("search", found, session=session)
 
-        return self._answered("search", quote_text(query, 60), work)
+        return self._answer("search", quote_text(query, 60), work)
 
     def show(self, entry: Reference, session: Elsewhere = None) -> str:
         """Read one entry with all it says."""
@@ -129,7 +129,7 @@ class Toolkit:
             found = self._reader.ask(tools.show, session=self._of(session), **place)
             return self._page("show", tools.QueryResult(None, [found], 0, 1, 1), _LONG, session)
 
-        return self._answered("show", quote_text(entry, 60), work)
+        return self._answer("show", quote_text(entry, 60), work)
 
     def messages(
         self,
@@ -143,7 +143,7 @@ class Toolkit:
             place: dict[str, Any] = {} if entry is None else self._reference(entry)
             return self._page("messages", self._reader.ask(tools.messages, **place, **_window(offset, limit)), 400)
 
-        return self._answered("messages", "" if entry is None else quote_text(entry, 60), work)
+        return self._answer("messages", "" if entry is None else quote_text(entry, 60), work)
 
     def note(
         self,
@@ -154,11 +154,11 @@ class Toolkit:
         """Leave a note on entries."""
 
         def work() -> str:
-            text = _filled(content, "Note content cannot be empty")
+            text = _require_text(content, "Note content cannot be empty")
             note = AddNoteRequest(content=text, tags=["recovery", _BY_MODEL, *_tags(tags or ())], **self._written_for(entries))
-            return self._collected(self._notes, note, MOST_NOTES)
+            return self._collect(self._notes, note, MOST_NOTES)
 
-        return self._answered("note", quote_text(content, 60), work)
+        return self._answer("note", quote_text(content, 60), work)
 
     def snapshot(
         self,
@@ -169,12 +169,12 @@ class Toolkit:
         """Bundle entries that belong together."""
 
         def work() -> str:
-            text = _filled(summary, "Snapshot summary cannot be empty")
+            text = _require_text(summary, "Snapshot summary cannot be empty")
             told = self._written_for(entries, signed=False)
             bundle = CreateSnapshotRequest(summary=text, reasoning=f"by a model: {clip_middle(reasoning, _TEXT)}", **told)
-            return self._collected(self._snapshots, bundle, MOST_SNAPSHOTS)
+            return self._collect(self._snapshots, bundle, MOST_SNAPSHOTS)
 
-        return self._answered("snapshot", quote_text(summary, 60), work)
+        return self._answer("snapshot", quote_text(summary, 60), work)
 
     def recall(
         self,
@@ -187,9 +187,9 @@ class Toolkit:
             memory = self._question.memory
             found: Sequence[Any] = () if memory is None else memory.recall(clip_middle(query, 500), _within(limit, 10))
             rows: list[Any] = [fit_value(_plain(each), 800) for each in found]
-            return self._told("recall", {"status": "ok" if rows else "empty", "rows": fit_value(rows, _PAGE // 2)})
+            return self._fence_result("recall", {"status": "ok" if rows else "empty", "rows": fit_value(rows, _PAGE // 2)})
 
-        return self._answered("recall", quote_text(query, 60), work)
+        return self._answer("recall", quote_text(query, 60), work)
 
     def reflect(self, question: Annotated[str, Field(description="What the memories shall be weighed for.")]) -> str:
         """Read what the memories say together."""
@@ -197,9 +197,9 @@ class Toolkit:
         def work() -> str:
             found = None if self._question.memory is None else self._question.memory.reflect(clip_middle(question, 500))
             status = "empty" if found is None else "ok"
-            return self._told("reflect", {"status": status, "answer": fit_value(_plain(found), _PAGE // 2)})
+            return self._fence_result("reflect", {"status": status, "answer": fit_value(_plain(found), _PAGE // 2)})
 
-        return self._answered("reflect", quote_text(question, 60), work)
+        return self._answer("reflect", quote_text(question, 60), work)
 
     def retain(
         self,
@@ -209,13 +209,13 @@ class Toolkit:
         """Ask for something to be remembered beyond this session."""
 
         def work() -> str:
-            said = _filled(text, "A memory cannot be empty")
+            said = _require_text(text, "A memory cannot be empty")
             memory = RetainRequest(text=said, tags=[_BY_MODEL], **self._written_for(entries))
-            return self._collected(self._memories, memory, MOST_MEMORIES)
+            return self._collect(self._memories, memory, MOST_MEMORIES)
 
-        return self._answered("retain", quote_text(text, 60), work)
+        return self._answer("retain", quote_text(text, 60), work)
 
-    def _answered(self, tool: str, asked: str, work: Callable[[], str]) -> str:
+    def _answer(self, tool: str, asked: str, work: Callable[[], str]) -> str:
         """Do a tool's work. Any error becomes an answer, since an exception would end the conversation."""
         if self._budget.closed:
             return _refusal("this recovery is over")
@@ -278,10 +278,10 @@ class Toolkit:
             return mask_value(event_text(row, max(cut, 400), suspicion))
         return mask_value(entry_text(row, cut, suspicion, f"{session}@{row.index}"))
 
-    def _told(self, tool: str, body: Any) -> str:
+    def _fence_result(self, tool: str, body: Any) -> str:
         return self._question.fence.wrap(f"history tool {tool}", body, limit=2 * _PAGE)
 
-    def _collected(self, kept: list[Any], wanted: object, most: int) -> str:
+    def _collect(self, kept: list[Any], wanted: object, most: int) -> str:
         with self._lock:
             if self._budget.closed:
                 return _refusal("this recovery is over")
@@ -310,7 +310,7 @@ class Toolkit:
         known, place = self.seen.find(f"{session or ''}{text}"), parse_place(text)
         return {"index": place} if known is None and place is not None else {"entry_id": known or text.strip()}
 
-    def _named(self, agent: str | None) -> list[str]:
+    def _agent_names(self, agent: str | None) -> list[str]:
         return [] if not agent else [self._agents.get(agent, agent)]
 
 
@@ -323,7 +323,7 @@ def _refusal(reason: str) -> str:
     return json.dumps({"status": "error", "message": clip_middle(reason, 300)})
 
 
-def _filled(text: str, otherwise: str) -> str:
+def _require_text(text: str, otherwise: str) -> str:
     if not text.strip():
         raise CtxmgrError(otherwise)
     return clip_middle(text.strip(), _TEXT)

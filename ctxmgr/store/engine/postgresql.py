@@ -232,15 +232,17 @@ class PostgresqlEngine:
         self._appends += 1
         try:
             if self._prepares is None and self._appends > _OFTEN:  # a pooler reports a process number of its own
-                self._prepares = int(_asked(connection, b"SELECT pg_backend_pid()", ())) == connection.info.backend_pid
+                self._prepares = int(_query_value(connection, b"SELECT pg_backend_pid()", ())) == connection.info.backend_pid
             if further is not None:
-                told = self._piped(connection, chain((values,), further))
+                told = self._call_in_pipeline(connection, chain((values,), further))
             elif len(values) == len(APPEND_ONE):
-                told = [self._called(connection, _APPEND_ONE, [None if each is None else _literal(each) for each in values])]
+                told = [
+                    self._call_function(connection, _APPEND_ONE, [None if each is None else _literal(each) for each in values])
+                ]
             else:
-                told = [self._called(connection, _APPEND, _packed(values), _APPEND_TYPES, _APPEND_FORMATS)]
+                told = [self._call_function(connection, _APPEND, _pack_values(values), _APPEND_TYPES, _APPEND_FORMATS)]
             if any(each.startswith(b"-") for each in told):  # a crowded session: the disk is still to be waited for
-                _asked(connection, _ON_DISK, ())
+                _query_value(connection, _ON_DISK, ())
         except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
             self._prepares = False  # there is a pooler after all
             return self.append(values) if further is None else None
@@ -252,16 +254,16 @@ class PostgresqlEngine:
             raise statement_error(self.path, error) from None
         return [each[1:].decode().split(",") if len(each) > 1 else [] for each in told]
 
-    def _called(self, connection: psycopg.Connection[Any], statement: bytes, values: Sequence[bytes | None],
+    def _call_function(self, connection: psycopg.Connection[Any], statement: bytes, values: Sequence[bytes | None],
                 types: Sequence[int] | None = None, formats: Sequence[pq.Format] | None = None) -> bytes:  # fmt: skip
         with connection.lock:
             if (name := self._name(connection, statement, types)) is None:
                 connection.pgconn.send_query_params(statement, values, types, formats)
             else:
                 connection.pgconn.send_query_prepared(name, values, formats)
-            return _answered(connection)
+            return _wait_for_value(connection)
 
-    def _piped(self, connection: psycopg.Connection[Any], parts: Iterator[Sequence[Any]]) -> list[bytes]:
+    def _call_in_pipeline(self, connection: psycopg.Connection[Any], parts: Iterator[Sequence[Any]]) -> list[bytes]:
         """Return the function's answer to each part. All statements before the end of the pipeline form one transaction."""
         pgconn, asked, failure = connection.pgconn, 0, None
         with connection.lock:
@@ -270,7 +272,7 @@ class PostgresqlEngine:
             try:
                 try:
                     for values in parts:
-                        packed, asked = _packed(values), asked + 1
+                        packed, asked = _pack_values(values), asked + 1
                         if name is None:
                             pgconn.send_query_params(_APPEND, packed, _APPEND_TYPES, _APPEND_FORMATS)
                         else:
@@ -288,7 +290,7 @@ class PostgresqlEngine:
                 raise
         if failure is not None:
             raise failure
-        return [_told(result) for result in results[:-1]]  # the last one is the end of the pipeline
+        return [_result_value(result) for result in results[:-1]]  # the last one is the end of the pipeline
 
     def _name(self, connection: psycopg.Connection[Any], statement: bytes, types: Sequence[int] | None) -> bytes | None:
         """Return the name of the prepared statement, preparing it at first use; None if statements are not prepared."""
@@ -297,7 +299,7 @@ class PostgresqlEngine:
         name = b"ctxmgr_" + statement.split(b"(", 1)[0].split(b".")[1]
         if name not in self._prepared:
             connection.pgconn.send_prepare(name, statement, types)
-            _answered(connection)
+            _wait_for_value(connection)
             self._prepared.add(name)
         return name
 
@@ -461,18 +463,18 @@ def _close(cursor: psycopg.ServerCursor[Any]) -> None:
         cursor.close()
 
 
-def _asked(connection: psycopg.Connection[Any], statement: bytes, values: Sequence[bytes | None], *types: Any) -> bytes:
+def _query_value(connection: psycopg.Connection[Any], statement: bytes, values: Sequence[bytes | None], *types: Any) -> bytes:
     """Return the answer of a function. Uses no cursor, because one would double the client's work."""
     with connection.lock:
         connection.pgconn.send_query_params(statement, values, *types)
-        return _answered(connection)
+        return _wait_for_value(connection)
 
 
-def _answered(connection: psycopg.Connection[Any]) -> bytes:
-    return _told(connection.wait(generators.execute(connection.pgconn))[-1])
+def _wait_for_value(connection: psycopg.Connection[Any]) -> bytes:
+    return _result_value(connection.wait(generators.execute(connection.pgconn))[-1])
 
 
-def _told(result: PGresult) -> bytes:
+def _result_value(result: PGresult) -> bytes:
     if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         raise psycopg.errors.error_from_result(result)
     return (result.get_value(0, 0) if result.ntuples else None) or b""
@@ -490,7 +492,7 @@ def _literal(value: str | float) -> bytes:
 
 def server_text(text: str) -> bytes:
     """Return a text as the server stores and compares it."""
-    return _escaped(text).encode()
+    return _escape_text(text).encode()
 
 
 _NULL = b"\xff\xff\xff\xff"
@@ -510,12 +512,12 @@ def _texts(values: Sequence[str | bytes | None]) -> bytes:
         elif type(each) is bytes:
             parts += (_length(len(each)), each)
         else:
-            parts.append(_measured(each))
+            parts.append(_length_and_text(each))
     return b"".join(parts)
 
 
 @lru_cache(maxsize=1024)  # agents, actions and kinds recur
-def _measured(text: str) -> bytes:
+def _length_and_text(text: str) -> bytes:
     said = server_text(text)
     return _length(len(said)) + said
 
@@ -532,7 +534,7 @@ def _numbers(kind: int, code: str) -> Callable[[Sequence[float | None]], bytes]:
 _PACKED: dict[int, Callable[[Any], bytes]] = {1009: _texts, 1016: _numbers(20, "q"), 1022: _numbers(701, "d"), 20: _literal}
 
 
-def _packed(values: Sequence[Any]) -> list[bytes]:
+def _pack_values(values: Sequence[Any]) -> list[bytes]:
     """Return the values of `APPEND` in the form in which they are sent."""
     return [_PACKED[kind](each) for kind, each in zip(_APPEND_TYPES, values, strict=True)]
 
@@ -544,7 +546,7 @@ _SPELLINGS = {"\0": "\ufdd0\ufdd1", _ESCAPE: "\ufdd0\ufdd2"}
 _MEANINGS = {spelling: letter for letter, spelling in _SPELLINGS.items()}
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     if "\0" in text or _ESCAPE in text:
         return re.sub("[\0\ufdd0]", lambda found: _SPELLINGS[found.group()], text)
     return text
@@ -552,12 +554,12 @@ def _escaped(text: str) -> str:
 
 class _TextDumper(StrDumperUnknown):
     def dump(self, obj: str) -> Any:
-        return super().dump(_escaped(obj))
+        return super().dump(_escape_text(obj))
 
 
 class _BinaryTextDumper(StrBinaryDumper):
     def dump(self, obj: str) -> Any:
-        return super().dump(_escaped(obj))
+        return super().dump(_escape_text(obj))
 
 
 class _TextLoader(TextLoader):

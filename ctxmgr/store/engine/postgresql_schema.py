@@ -144,7 +144,7 @@ _TEAM_COLUMNS = (
 )
 
 
-def _fenced(table: str, team: str) -> list[str]:
+def _row_security(table: str, team: str) -> list[str]:
     place = f"{SCHEMA}.{table}"
     return [
         f"ALTER TABLE {place} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
@@ -155,9 +155,9 @@ def _fenced(table: str, team: str) -> list[str]:
 # ``team`` and ``member`` have no policy, so only the owner can see or change their rows, even after a grant on all tables.
 _FENCES = (
     *(f"ALTER TABLE {SCHEMA}.{table} ENABLE ROW LEVEL SECURITY" for table in ("team", "member")),
-    *_fenced("session", f"(key >> {TEAM_BITS})"),
-    *(each for table in SESSION_TABLES for each in _fenced(table, f"(session >> {TEAM_BITS})")),
-    *(each for table in TEAM_TABLES for each in _fenced(table, "team")),
+    *_row_security("session", f"(key >> {TEAM_BITS})"),
+    *(each for table in SESSION_TABLES for each in _row_security(table, f"(session >> {TEAM_BITS})")),
+    *(each for table in TEAM_TABLES for each in _row_security(table, "team")),
     f"CREATE POLICY owner ON {SCHEMA}.search_text FOR SELECT TO CURRENT_USER USING (TRUE)",
 )
 
@@ -241,7 +241,7 @@ PIECE = 1 << 20
 _BLOBS = (
     f"CREATE TABLE {SCHEMA}.blob (team BIGINT NOT NULL DEFAULT {SCHEMA}.own_team(), hash {_TEXT} NOT NULL, "
     f"piece BIGINT NOT NULL, content BYTEA NOT NULL CHECK (octet_length(content) <= {PIECE}), PRIMARY KEY (team, hash, piece))",
-    *_fenced("blob", "team"),
+    *_row_security("blob", "team"),
     f"""DO $$
 DECLARE given RECORD;
 BEGIN
@@ -359,10 +359,10 @@ def statements() -> list[str]:
             columns = " ".join(_TYPES.get(word.rstrip(",)"), word.rstrip(",)")) + word[len(word.rstrip(",)")) :]
                                for word in rest.split(" "))  # fmt: skip
             made.append(f"CREATE TABLE {SCHEMA}.{what} {columns}")
-    return [*made, *JSON, _TRIGRAMS.format(schema=SCHEMA), _made(1)]
+    return [*made, *JSON, _TRIGRAMS.format(schema=SCHEMA), _insert_version(1)]
 
 
-def _made(version: int) -> str:
+def _insert_version(version: int) -> str:
     return f"INSERT INTO {SCHEMA}.schema_version (version) VALUES ({version})"
 
 
@@ -433,5 +433,5 @@ def become_owner(engine: PostgresqlEngine) -> None:
 def advance(engine: PostgresqlEngine, version: int, until: int = LATEST) -> None:
     """Migrate the tables from one version to another. Must be called in a transaction."""
     for following in range(version + 1, until + 1):
-        for statement in (*MIGRATIONS[following], _made(following)):
+        for statement in (*MIGRATIONS[following], _insert_version(following)):
             engine.run(statement)

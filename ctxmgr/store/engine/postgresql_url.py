@@ -111,7 +111,7 @@ def connection_options(location: str) -> dict[str, str]:
             f"{printable_location(location)} has a port that is not a number",
             "e.g. postgresql://user@host:5432/database, or PGPORT=5432; a password belongs into ~/.pgpass (PGPASSFILE)",
         )
-    return {**_OURS, **_ALIVE, **_encrypted(given), **_primary(given), **given}
+    return {**_OURS, **_ALIVE, **_default_tls(given), **_primary(given), **given}
 
 
 def _names_service(given: dict[str, str]) -> bool:
@@ -130,7 +130,7 @@ def _primary(given: dict[str, str]) -> dict[str, str]:
     return {"target_session_attrs": "read-write"} if several and not chosen else {}
 
 
-def _encrypted(given: dict[str, str]) -> dict[str, str]:
+def _default_tls(given: dict[str, str]) -> dict[str, str]:
     """Return our TLS parameters if the user set none: a server on another machine must prove its name."""
     if "sslmode" in given or os.environ.get("PGSSLMODE") or _names_service(given):
         return {}

@@ -205,13 +205,13 @@ def test_who_waited_for_a_session_gives_it_back_before_the_disk_is_waited_for(
 ) -> None:
     """Behind a writer that held the session for long an append commits at once, and waits for the disk after that."""
     waited: list[bytes] = []
-    ask = engines._asked  # pyright: ignore[reportPrivateUsage]
+    ask = engines._query_value  # pyright: ignore[reportPrivateUsage]
 
     def heard(connection: psycopg.Connection[Any], statement: bytes, *rest: Any) -> Any:
         waited.extend([statement] if statement == engines._ON_DISK else [])  # pyright: ignore[reportPrivateUsage]
         return ask(connection, statement, *rest)
 
-    monkeypatch.setattr(engines, "_asked", heard)
+    monkeypatch.setattr(engines, "_query_value", heard)
     write(server_store, "s", ["Bash:a"])
     records = [entry("s", 10 + each, "Bash", {"command": "x"}) for each in range(together)]
     with closing(open_store(server_url)) as other:
