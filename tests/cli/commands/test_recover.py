@@ -280,7 +280,7 @@ def test_the_command_for_the_text_can_be_pasted(tmp_path: Path, monkeypatch: pyt
 def test_shared_words_are_told_whole() -> None:
     """A search goes by stems; who reads why a record is advised reads words."""
     found = told(run("recover", str(DEMO), "--plan", "--json").envelope)
-    shared = [option["basis"] for option in found["alternatives"] if "it speaks of" in option["basis"]]
+    shared = [option["basis"] for option in found["alternatives"] if "it shares the words" in option["basis"]]
 
     assert shared
     assert all('"invoic"' not in basis for basis in shared)
