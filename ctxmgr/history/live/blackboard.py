@@ -153,6 +153,10 @@ class BlackboardHistory:
         self.answer()
         return entry
 
+    def register_entry(self, entry: str) -> None:
+        """Let `result` be called for an entry of another process; see `Recorder.register_entry`."""
+        self._recorder.register_entry(entry)
+
     def result(
         self,
         entry: str,

@@ -39,6 +39,7 @@ class Player:
     def __init__(self, path: Path, clock: Clock) -> None:
         self.path, self.clock = path, clock
         self._entries: dict[str, str] = {}
+        self._open: set[str] = set()
         self.begin("completed")
 
     def begin(self, before: str | None) -> None:
@@ -48,6 +49,8 @@ class Player:
         self.board = BlackboardHistory(
             None, self.path, session="s", on_loop="report", clock=self.clock, on_live="join", durability="process"
         )
+        for name in self._open:
+            self.board.register_entry(name)
 
     def play(self, record: Record) -> None:
         """Do what a record tells."""
@@ -57,6 +60,7 @@ class Player:
             parent = self._entries.get(record.get("parent") or "")
             name = self.board.entry(record.get("agent"), record["action"], record.get("input"), parent=parent, **details)
             self._entries[record["id"]] = name
+            self._open.add(name)
             if "status" in record:
                 self._finish(name, record)
         elif record["kind"] == "result" and record["entry"] in self._entries:
@@ -65,6 +69,7 @@ class Player:
             self.board.event(record["type"], record.get("data"), agent=record.get("agent"))
 
     def _finish(self, name: str, record: Record) -> None:
+        self._open.discard(name)
         self.board.result(name, record["status"], output=record.get("output"), error=record.get("error"))
 
     def compare(self, after: float) -> list[Finding]:
