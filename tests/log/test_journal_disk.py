@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -151,9 +152,15 @@ def test_a_failed_sync_is_never_acknowledged(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(StorageFailed):
         journal.append([record(2)])
     monkeypatch.undo()
-    monkeypatch.setattr(os, "open", lambda *args: opened.append(args[0]) or real_open(*args))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+
+    def note(path: object, *args: Any, **options: Any) -> int:
+        opened.append(path)
+        return real_open(cast("str", path), *args, **options)
+
+    monkeypatch.setattr(os, "open", note)
     journal.append([record(3)])
     journal.close()
+    monkeypatch.undo()
 
     assert str(path) in opened
     assert ids(path) == ["e1", "e3"]
