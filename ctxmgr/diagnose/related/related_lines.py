@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import fsum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ctxmgr.diagnose.errors.lines import addresses_reader, is_error_word, is_telling, reasons, telling_line
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change, program_name
@@ -261,46 +261,47 @@ class RecordSearch:
             texts = list(_split_record(record, self.agent, self.known))
             if len(found) + len(texts) > _MOST_CANDIDATES:
                 break
-            words = record.words
-            shared = self.weight(words & self.error_words), self.weight(words & self.call_words)
+            of_record = self._record_features(record, len(texts))
             found += [
-                CandidateLine(record, position, text, self._features(record, text, position, len(texts), shared))
+                CandidateLine(record, position, text, LineFeatures(**of_record, **self._text_features(text), position=position))
                 for position, text in enumerate(texts)
             ]
         return found
 
-    def _features(
-        self, record: _Record, text: str, position: int, lines: int, record_weights: tuple[float, float]
-    ) -> LineFeatures:
-        names = [name for name in find_names(text) if name not in self.known]
-        words = _comparison_words(text)
-        letters = _LETTERS.findall(text)
+    def _record_features(self, record: _Record, lines: int) -> dict[str, Any]:
+        """Return the features that all lines of a record share."""
         place = record.place
         by_user, is_message = _is_by_user(place), isinstance(place, Message)
-        return LineFeatures(
-            characters=len(text),
-            words=len(letters),
-            letters=sum(map(len, letters)) / len(text),
-            has_digit=_VALUE.search(text) is not None,
-            has_path="/" in text,
-            has_colon=_LABEL.search(text) is not None,
-            new_names=sum(name not in self.used for name in names),
-            task_names=sum(name in self.task_names for name in names),
-            task_words=len(words & self.task_words),
-            user_names=sum(name in self.by_user for name in names),
-            error_weight=self.weight(words & self.error_words),
-            call_weight=self.weight(words & self.call_words),
-            position=position,
-            lines=lines,
-            record_error_weight=record_weights[0],
-            record_call_weight=record_weights[1],
-            age=record.number,
-            relative_age=record.number / len(self.records),
-            by_user=by_user,
-            by_agent=is_message and not by_user,
-            by_other=(place.who if isinstance(place, Message) else place.agent) != self.agent,
-            is_document=_DOCUMENT.search(f"{_action(place)} {record.request[:_MOST_LINE]}") is not None,
-        )
+        return {
+            "lines": lines,
+            "record_error_weight": self.weight(record.words & self.error_words),
+            "record_call_weight": self.weight(record.words & self.call_words),
+            "age": record.number,
+            "relative_age": record.number / len(self.records),
+            "by_user": by_user,
+            "by_agent": is_message and not by_user,
+            "by_other": (place.who if isinstance(place, Message) else place.agent) != self.agent,
+            "is_document": _DOCUMENT.search(f"{_action(place)} {record.request[:_MOST_LINE]}") is not None,
+        }
+
+    def _text_features(self, text: str) -> dict[str, Any]:
+        """Return the features of a line by its text alone."""
+        names = [name for name in find_names(text) if name not in self.known]
+        words, letters = _comparison_words(text), _LETTERS.findall(text)
+        return {
+            "characters": len(text),
+            "words": len(letters),
+            "letters": sum(map(len, letters)) / len(text),
+            "has_digit": _VALUE.search(text) is not None,
+            "has_path": "/" in text,
+            "has_colon": _LABEL.search(text) is not None,
+            "new_names": sum(name not in self.used for name in names),
+            "task_names": sum(name in self.task_names for name in names),
+            "task_words": len(words & self.task_words),
+            "user_names": sum(name in self.by_user for name in names),
+            "error_weight": self.weight(words & self.error_words),
+            "call_weight": self.weight(words & self.call_words),
+        }
 
     def choose_lines(self) -> list[tuple[float, list[CandidateLine]]]:
         """Return the most relevant lines by record, each group with the relevance of its first line, the best group first."""
