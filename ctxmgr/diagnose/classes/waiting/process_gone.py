@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.evidence import Evidence, call_input, start_clause
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
+from ctxmgr.diagnose.evidence.calls import call_phrase, only_looks
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.types.finding import Diagnosis
-from ctxmgr.types.view import EntryView
-
-_CHANGES_NOTHING = ("query", "poll", "paced", "sleep")
 
 
 def diagnose_gone(kind: str, evidence: Evidence) -> Diagnosis | None:
@@ -31,7 +27,7 @@ def diagnose_gone(kind: str, evidence: Evidence) -> Diagnosis | None:
         f"The process of this run is gone: it was killed or crashed inside {call}{start_clause(step)} and recorded no result."
         " So none is to be expected, and nobody waits for it."
     )
-    if _changes_nothing(step):
+    if only_looks(step):
         look = "Make the call again: it changes nothing. Then go on with the task from there."
     else:
         look = (
@@ -39,7 +35,3 @@ def diagnose_gone(kind: str, evidence: Evidence) -> Diagnosis | None:
             " Then go on with the task from there."
         )
     return diagnosis(kind, cause, look, evidence.quote(step, call_input(step)[:300]))
-
-
-def _changes_nothing(step: EntryView) -> bool:
-    return vocabulary.classify(step.action, "", command_of(step)) in _CHANGES_NOTHING

@@ -30,6 +30,8 @@ def _hung(call: Call, facts: dict[str, Any]) -> Evidence:
         ("Bash", {"command": "rg --files"}, "`rg --files`", "Make the call again: it changes nothing."),
         ("Bash", {"command": "npm init"}, "`npm init`", "Look whether the call took effect"),
         ("Read", {"file_path": "a.py"}, "the Read call", "Make the call again"),
+        ("query", {"sql": "select 1"}, "the query call", "Make the call again"),
+        ("query", {"sql": "delete from pets"}, "the query call", "Look whether the call took effect"),
     ],
 )
 def test_a_call_inside_which_the_process_ended(action: str, given: dict[str, Any], cause: str, step: str) -> None:
