@@ -38,6 +38,10 @@ class Example(NamedTuple):
     named: list[set[int]]
     items: int
 
+    def rows(self) -> list[list[float]]:
+        """Return the features of each line as numbers."""
+        return [list(map(float, line)) for line in self.features]
+
 
 def examples(*, unseen: bool) -> list[Example]:
     """Return an example for each log of the sets of strangers in which the answer needs another record."""
@@ -71,7 +75,7 @@ def _example(log: Path) -> Example | None:
 def fit(known: Sequence[Example]) -> Any:
     """Return a lightgbm booster trained on examples. The same examples give the same booster."""
     lightgbm, numpy = import_module("lightgbm"), import_module("numpy")
-    rows = [list(map(float, line)) for each in known for line in each.features]
+    rows = [row for each in known for row in each.rows()]
     labels = [1.0 if named else 0.0 for each in known for named in each.named]
     weights = [1.0 + 0.7 * max(len(named) - 1, 0) for each in known for named in each.named]
     settings = {
@@ -101,7 +105,7 @@ def covered(example: Example, scores: Sequence[float]) -> int:
 
 def score(known: Sequence[Example], booster: Any) -> str:
     """Return the figures of examples as text: items named, and logs with all of theirs named."""
-    found = [covered(each, booster.predict([list(map(float, line)) for line in each.features])) for each in known]
+    found = [covered(each, booster.predict(each.rows())) for each in known]
     whole = sum(count == each.items for count, each in zip(found, known, strict=True))
     best = sum(covered(each, [float(len(named)) for named in each.named]) == each.items for each in known)
     items = sum(each.items for each in known)

@@ -65,13 +65,6 @@ _COMMON = COMMON | word_set(
     "node python bash shell git name type value get set new data main result status json version"
 )
 _JOINT = lazy_pattern(r"""(?<=[.!?;]) +|(?<=[}\]]), *(?=[{\["])|, (?="\w+":)""")
-PRESCRIBES = lazy_pattern(
-    r"\b(?:use|take|put|move|write|run|go|log in|connect|ask|call|read|look|set|instead|only"
-    r"|is (?:for|in|at|on|under|now|called)"
-    r"|are (?:for|in|at|on|under|now)|lives?|lies?|moved to|renamed|replaced by|belongs?|allowed|may|must|should|needs?"
-    r"|works? with)\b",
-    re.IGNORECASE,
-)
 _MOST_RECORDS = 300
 """Maximum entries of the session, entries of related ones, and messages that are compared. How rare a word is depends on it."""
 _MOST_TEXT, _MOST_LINES, _MOST_LINE, _MOST_SHOWN = 6_000, 160, 200, 220

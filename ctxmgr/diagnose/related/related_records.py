@@ -31,7 +31,7 @@ from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import FREE_INSTEAD, Alternative, alternatives
-from ctxmgr.diagnose.related.related_lines import COMMON, MOST_NAMES, PRESCRIBES, RelatedLine, find_names, find_related_lines
+from ctxmgr.diagnose.related.related_lines import COMMON, MOST_NAMES, RelatedLine, find_names, find_related_lines
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -46,6 +46,14 @@ _OTHER_WAY = lazy_pattern(
     re.IGNORECASE,
 )
 """Words with which people name a way around."""
+_PRESCRIBES = lazy_pattern(
+    r"\b(?:use|take|put|move|write|run|go|log in|connect|ask|call|read|look|set|instead|only"
+    r"|is (?:for|in|at|on|under|now|called)"
+    r"|are (?:for|in|at|on|under|now)|lives?|lies?|moved to|renamed|replaced by|belongs?|allowed|may|must|should|needs?"
+    r"|works? with)\b",
+    re.IGNORECASE,
+)
+"""Words with which people say how to do something."""
 _HOLDER = lazy_pattern(
     r"^(?:lock_?)?(?:holder|owner|held_?by|locked_?by|claimed_?by|assignee|assigned_?to|leased_?(?:to|by)|used_?by)$", re.I
 )
@@ -480,7 +488,7 @@ def _find_sentence_of_person(evidence: Evidence, entry: EntryView, topic: Topic 
     fair: list[tuple[bool, Message, str]] = []
     for message, sentence in user_sentences(evidence):
         names = [name for name in _NAME.findall(sentence) if name.rstrip("/.") not in given_text]
-        if not names or not PRESCRIBES.search(sentence) or is_forbidden(sentence, names) or sentence in found.cause:
+        if not names or not _PRESCRIBES.search(sentence) or is_forbidden(sentence, names) or sentence in found.cause:
             continue
         on_topic = topic is not None and topic.words.search(sentence) is not None
         if on_topic or (_find_stems(sentence) & about and not _is_task(evidence, sentence)):
