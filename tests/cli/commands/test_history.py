@@ -11,7 +11,7 @@ import pytest
 from ctxmgr.store import open_store
 from ctxmgr.store.project_session import ACCESS
 from tests import builders as b
-from tests.cli.console import run
+from tests.cli.console import make_history, run
 
 pytestmark = pytest.mark.usefixtures("history")
 
