@@ -133,19 +133,24 @@ def recover(
             diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked,
         )  # fmt: skip
         cache, show = RecoveryCache(workspace, request), partial(continuation_answer, store=store)
-        key = None if session else session_key(workspace.store, None)
-        choice = [] if key is None else session_choice(workspace.store, session, workspace.store.sessions.name(key))
-        try:
-            found = workspace.recover(request, say)
-        except CtxmgrError:
-            say_warnings(choice)
-            raise
+        found, choice = _recover(workspace, request)
         done = cache.keep(found, show, prompt=prompt)
         done.warnings[:0] = choice
         done.warnings += apply_to_goal(goal, found.continuation) if goal is not None and found.stored and not plan else []
         return done
 
     answer("recover", how, work, store=store, writes=not (plan or last), lenient=True, scratch=True)
+
+
+def _recover(workspace: Workspace, request: RecoverRequest) -> tuple[RecoverResponse, list[str]]:
+    """Return the answer, and a line about which session it is of if none was named. An error says it on stderr."""
+    key = None if request.session else session_key(workspace.store, None)
+    choice = [] if key is None else session_choice(workspace.store, request.session, workspace.store.sessions.name(key))
+    try:
+        return workspace.recover(request, say), choice
+    except CtxmgrError:
+        say_warnings(choice)
+        raise
 
 
 def _require_alone(last: bool, *others: object) -> None:
