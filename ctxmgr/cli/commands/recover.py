@@ -130,11 +130,10 @@ def recover(
             max_tool_calls=max_tool_calls, transcript=transcript)  # fmt: skip
         request = build(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
-            diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked,
-        )  # fmt: skip
-        cache, show = RecoveryCache(workspace, request), partial(continuation_answer, store=store)
+            diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked)  # fmt: skip
+        cache = RecoveryCache(workspace, request)
         found, choice = _recover(workspace, request)
-        done = cache.keep(found, show, prompt=prompt)
+        done = cache.keep(found, partial(continuation_answer, store=store), prompt=prompt)
         done.warnings[:0] = choice
         done.warnings += apply_to_goal(goal, found.continuation) if goal is not None and found.stored and not plan else []
         return done
