@@ -65,9 +65,9 @@ def explain_contrast(evidence: Evidence) -> CauseExplanation | None:
     # For a stall, describe the call that does not return, whatever failed before.
     if evidence.is_hung:
         # Of several open calls, the sentence about the stall names the oldest.
-        return CauseExplanation(_diagnose_silence(evidence, (evidence.open_calls or evidence.loop)[-1]))
+        return _explain_silence(evidence, (evidence.open_calls or evidence.loop)[-1])
     if evidence.finding is None and evidence.recent[-1].status == "open":
-        return CauseExplanation(_diagnose_silence(evidence, evidence.recent[-1]))
+        return _explain_silence(evidence, evidence.recent[-1])
     # Prefer failures: repeated successes may be looks beside them.
     steps = evidence.failing_calls or evidence.repeated_calls or (evidence.loop[-1:] if evidence.finding is not None else [])
     unsteady = _diagnose_flaky_call(evidence) if steps or evidence.finding is not None else None
@@ -141,27 +141,35 @@ def _changes_between(evidence: Evidence, same: Sequence[EntryView]) -> list[Entr
     return [each for each in evidence.changes(same[0].index, same[-1].index) if call_key(each) != call_key(same[0])]
 
 
-def _diagnose_silence(evidence: Evidence, step: EntryView) -> Diagnosis:
-    """Say which call has not returned, or that nothing is in progress."""
+def _explain_silence(evidence: Evidence, step: EntryView) -> CauseExplanation:
+    """Say which call has not returned and what other records say of it, or that nothing is in progress."""
     if step.status != "open":
         cause = f"Nothing is recorded after {evidence.source(step)}, which ended {step.status}; no call is open."
-        return diagnosis(
-            KIND, cause, "Go on with the next part of the task: nothing has to be waited for.", evidence.quote(step),
-            confidence="low",
-        )  # fmt: skip
-    call = _describe_call(evidence, step)
-    cause = f"Not known why: {call}{start_clause(step)} has not returned, and the record does not say what it waits for."
-    look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
-    if command_of(step):
-        look = process_look(command_of(step))
-        look += " Find out whether it took effect before you run it again, and set a time limit then."
+        look = "Go on with the next part of the task: nothing has to be waited for."
+        return CauseExplanation(diagnosis(KIND, cause, look, evidence.quote(step), confidence="low"))
+    cause = f"Not known why: {_describe_call(evidence, step)}{start_clause(step)} has not returned"
     quotes = [evidence.quote(step, call_input(step)[:300])]
-    if evidence.last_progress is not None:
-        cause += f" The last step that brought something new was {evidence.source(evidence.last_progress)}."
-        quotes.append(evidence.quote(evidence.last_progress))
-    return diagnosis(
-        KIND, cause, look, *quotes, check="Look for what it was to produce: a file, a commit, a row.", confidence="low"
+    last = evidence.last_progress
+    if last is not None:
+        quotes.append(evidence.quote(last))
+    look = _choose_look_at_silence(step)
+    check = "Look for what it was to produce: a file, a commit, a row."
+    found = gather_explanation(
+        evidence, diagnosis(KIND, f"{cause}.", look, *quotes, check=check, confidence="low"), [step]
     )
+    if found.related_lines:
+        return found
+    cause += ", and the record does not say what it waits for."
+    if last is not None:
+        cause += f" The last step that brought something new was {evidence.source(last)}."
+    return CauseExplanation(diagnosis(KIND, cause, look, *quotes, check=check, confidence="low"))
+
+
+def _choose_look_at_silence(step: EntryView) -> str:
+    """Return how to find out what an open call does."""
+    if not command_of(step):
+        return "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
+    return f"{process_look(command_of(step))} Find out whether it took effect before you run it again, and set a time limit then."
 
 
 def _find_last_success(evidence: Evidence, step: EntryView) -> EntryView | None:

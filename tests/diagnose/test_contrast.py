@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.contrast import KIND, contrast
+from ctxmgr.diagnose.contrast import KIND, contrast, explain_contrast
 from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
 
 BROKEN = failed("python tool.py", "zorg: 17 glims lost")
@@ -120,3 +120,24 @@ def test_of_several_open_calls_the_cause_is_about_the_one_that_the_finding_names
     assert found is not None
     assert "WebSearch" in found.cause
     assert "Artifact" not in found.cause
+
+
+def test_what_a_record_says_of_a_silent_call_is_quoted() -> None:
+    """A call waits for an answer, and a document that was read earlier names it. The record says what it waits for."""
+    document = "- zorgctl asks which column was renamed. Run it as `expect -f tools/answer.exp OLD NEW`."
+    hung = bash("zorgctl push", status="open")
+    known = evidence(read("CONTRIBUTING.md", document), bash("ls", "a b c"), hung, loop=1, severity="hung")
+
+    found = explain_contrast(known)
+
+    assert found is not None
+    assert "does not say what it waits for" not in found.diagnosis.cause
+    assert any("tools/answer.exp" in each.text for each in found.diagnosis.evidence)
+
+
+def test_a_silent_call_that_no_record_names_is_said_to_be_unexplained() -> None:
+    """Nobody is sent to records that do not bear on it."""
+    found = contrast(evidence(bash("ls", "a b c"), bash("zorgctl push", status="open"), loop=1, severity="hung"))
+
+    assert found is not None
+    assert "does not say what it waits for" in found.cause
