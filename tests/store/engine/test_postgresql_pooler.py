@@ -218,7 +218,8 @@ def test_appends_are_prepared_where_no_pooler_stands_between(server_url: str, sa
         for number in range(2):
             store.append([entry("s", 10 * number, "Bash", {"command": "x"})])
             store.append([entry("s", 10 * number + each, "Bash", {"command": "x"}) for each in range(1, 4)])
-            assert [row[0] for row in store.engine.query(_PREPARED)] == ["ctxmgr_append", "ctxmgr_append_one"]
+            names = [row[0] for row in store.engine.query(_PREPARED)]
+            assert names == ["ctxmgr_append", *(["ctxmgr_append_one"] if number == 0 else []), "ctxmgr_open"]
             with psycopg.connect(server_url) as admin:
                 admin.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
