@@ -6,6 +6,7 @@ An append locks only the rows of its sessions, so recorders of different session
 from __future__ import annotations
 
 from collections import ChainMap
+from functools import lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, cast
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.postgresql import PostgresqlEngine
     from ctxmgr.store.write.append import EncodedRecord
 
-_STEP = str(STEP).encode()
+_STEP, _SAID = str(STEP).encode(), {name.encode() for name in SAID}
 _ALONE = frozenset({"entry", "event", "result"})
 """Kinds of records for which the server has a function that takes one record (``append_one``)."""
 _PART = BATCH  # records of one call; smaller parts are no faster alone, and slower beside other threads
@@ -107,19 +108,22 @@ class ServerAppender(Appender):
         """Write one new record. Return False and write nothing if that is not possible."""
         name = storable(str(item.record["session"]))
         known = self._known.get(name) or _Known("", frozenset(), alone=False)
-        values, process, quick = _arguments_of_one(item, name, known)
         total = codec.chain(known.total, item.body)
-        told = self._server.append_one([*values, known.total.encode(), total.encode()], quick if known.alone else None)
+        values, process, quick = _arguments_of_one(item, name, known)
+        values += known.total.encode(), total.encode()
+        told = self._server.append_one(values, quick if known.alone else None)
         if told is None:
             return False
-        processes = known.processes if process is None else known.processes | {process}
-        self._remember({name: _Known(told or total, processes, alone=not told)})
+        known.total, known.alone = told or total, not told
+        if process is not None:
+            known.processes |= {process}
+        self._remember({name: known})
         return True
 
     def _remember(self, sessions: dict[str, _Known]) -> None:
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
-        self._known |= sessions
+        self._known.update(sessions)
 
     def _parts(
         self, taken: list[EncodedRecord], rest: Iterator[EncodedRecord], done: list[_RelativeRows]
@@ -209,30 +213,34 @@ def _arguments_of_one(item: EncodedRecord, session: str, known: _Known) -> tuple
         Further the process that the record is the first to name, and which statement of `QUICK` may suffice.
     """
     record, quick = item.record, item.kind
-    agent: str | None = None
-    kind: str | None = None
-    input_type = process = about = new = None
+    agent = kind = input_type = process = about = new = None
     status: object = None
+    is_said = b"f"
     if quick == "entry":
-        agent, kind, input_type, process = entry_names(record)
-        status = record.get("status")
-        quick = "entry" if status is not None else "open"
-        new = process if process and process not in known.processes else None
+        status, name, given = record.get("status"), optional(record.get("process")), record.get("inputType")
+        agent, kind, input_type, process = _entry_names(
+            str(record.get("agent", "")), str(record.get("action", "")), given if isinstance(given, str | int) else None, name
+        )
+        quick = "open" if status is None else "entry"
+        new = name if name and name not in known.processes else None
     elif quick == "event":
-        kind, agent, about = event_names(record)
+        kind, agent, about = map(_text, event_names(record))
+        is_said = b"t" if kind in _SAID else b"f"
     else:
         status = record["status"]
     read, written = record_usage(record) or (None, None)
-    return (
-        [
-            server_text(session), item.kind.encode(), server_text(item.id), _number(item.moment), item.body, _STEP,
-            *map(_text, (agent, kind, input_type, process)), b"t" if new else b"f",
-            None if status is None else str(status).encode(), _text(about),
-            b"t" if item.kind == "event" and kind in SAID else b"f", _number(read), _number(written),
-        ],
-        new,
-        quick if new is None and read is None and written is None else None,
-    )  # fmt: skip
+    values = [
+        server_text(session), item.kind.encode(), server_text(item.id), _number(item.moment), item.body, _STEP,
+        agent, kind, input_type, process, b"f" if new is None else b"t", None if status is None else str(status).encode(),
+        about, is_said, _number(read), _number(written),
+    ]  # fmt: skip
+    return values, new, quick if new is None and read is None and written is None else None
+
+
+@lru_cache(maxsize=64, typed=True)  # most entries of an agent have the same
+def _entry_names(agent: object, action: object, input_type: object, process: object) -> tuple[bytes | None, ...]:
+    names = entry_names({"agent": agent, "action": action, "inputType": input_type, "process": process})
+    return tuple(map(_text, names))
 
 
 def _text(text: str | None) -> bytes | None:
