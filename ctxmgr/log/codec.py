@@ -183,9 +183,7 @@ def encode_value(value: object, depth: int) -> bytes:
     Raises:
         InvalidInput: see `encode`.
     """
-    size, shallow = _longest_text(value)
-    if size > MAX_LINE:  # do not encode it: a text of 1 GB takes six times its size in memory
-        raise _too_long(size)
+    shallow = _is_shallow(value)
     if _faster is not None and _is_written_alike(value):
         # orjson raises a TypeError for lone surrogates, integers of more than 64 bits and keys that are not texts.
         try:
@@ -216,25 +214,27 @@ def _too_long(size: int) -> InvalidInput:
     )
 
 
-def _longest_text(value: object) -> tuple[int, bool]:
-    """Return the length of the longest text, the value itself or one in it at most two levels deep; and whether that is all."""
-    if type(value) is not dict:
-        return (len(value), True) if type(value) is str else (0, type(value) in _LEAVES)
-    longest, shallow = 0, True
-    for item in cast("dict[object, object]", value).values():
+def _is_shallow(value: object) -> bool:
+    """Whether a value has no containers, or only such that have none themselves.
+
+    Raises:
+        InvalidInput: a text that is found here is too long. To encode a text of 1 GB would take six times its size in memory.
+    """
+    shallow, level = True, cast("dict[object, object]", value).values() if type(value) is dict else (value,)
+    for item in level:
         if type(item) is str:
-            if len(item) > longest:  # faster than max()
-                longest = len(item)
+            if len(item) > MAX_LINE:
+                raise _too_long(len(item))
         elif type(item) is dict:
             for inner in cast("dict[object, object]", item).values():
                 if type(inner) is str:
-                    if len(inner) > longest:
-                        longest = len(inner)
+                    if len(inner) > MAX_LINE:
+                        raise _too_long(len(inner))
                 elif type(inner) not in _LEAVES:
                     shallow = False
         elif type(item) not in _LEAVES:
             shallow = False
-    return longest, shallow
+    return shallow
 
 
 def is_deep(value: object, limit: int, brackets: int) -> bool:

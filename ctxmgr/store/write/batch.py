@@ -279,6 +279,7 @@ class Derivation:
         self.entries: list[tuple[Any, ...]] = []
         self.events: list[tuple[Any, ...]] = []
         self.usage: list[tuple[Any, ...]] = []
+        self._names: dict[tuple[object, ...], tuple[str, str, str | None, str | None]] = {}
         self._results: dict[tuple[int, str], tuple[int, str]] = {}
         self._completed: set[tuple[int, str]] = set()
 
@@ -297,7 +298,7 @@ class Derivation:
             elif kind != "result":
                 self.change(item, counters)
                 continue
-            if (usage := record_usage(item.record)) is not None:
+            if (kind == "event" or "usage" in item.record) and (usage := record_usage(item.record)) is not None:
                 self.usage.append((item.key, item.seq, *usage))
 
     def _entry(self, item: EncodedRecord, counters: SessionCounters) -> None:
@@ -306,7 +307,10 @@ class Derivation:
         result: int | None = item.seq
         if status is None:
             result, status = self.find_result(item)
-        agent, action, input_type, process = entry_names(record)
+        given = (record.get("agent"), record.get("action"), record.get("inputType"), record.get("process"))
+        if (names := self._names.get(given)) is None:  # many entries have the same
+            names = self._names[given] = entry_names(record)
+        agent, action, input_type, process = names
         self.entries.append((
             item.seq, item.key, counters.entries, agent, action, input_type, process, item.moment,
             str(status or "open"), result,
