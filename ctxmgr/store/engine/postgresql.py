@@ -279,7 +279,7 @@ class PostgresqlEngine:
                 self._prepares = int(_query_value(connection, b"SELECT pg_backend_pid()", ())) == connection.info.backend_pid
             told = run(connection)
             if any(each.startswith(b"-") for each in told):  # a crowded session: the disk is still to be waited for
-                _query_value(connection, _ON_DISK, ())
+                self._wait_for_disk(connection)
         except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
             self._prepares = False  # there is a pooler after all
             return self._append(run) if repeats else None
@@ -290,6 +290,13 @@ class PostgresqlEngine:
                 return None
             raise statement_error(self.path, error) from None
         return told
+
+    def _wait_for_disk(self, connection: psycopg.Connection[Any]) -> None:
+        try:
+            self._call(connection, b"ctxmgr_on_disk", _ON_DISK, (), ())
+        except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
+            self._prepares = False  # a pooler; the records are committed, so only this is asked again
+            self._call(connection, b"", _ON_DISK, (), ())
 
     def _call(self, connection: psycopg.Connection[Any], name: bytes, statement: bytes, values: Sequence[bytes | None],
               types: Sequence[int], formats: Sequence[pq.Format] | None = None) -> bytes:  # fmt: skip

@@ -13,7 +13,6 @@ import pytest
 
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.engine import postgresql as engines
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
 from ctxmgr.store.project_session import EXECUTION
 from tests.builders import at, entry, event, result, write
@@ -256,13 +255,13 @@ def test_who_waited_for_a_session_gives_it_back_before_the_disk_is_waited_for(
 ) -> None:
     """Behind a writer that held the session for long an append commits at once, and waits for the disk after that."""
     waited: list[bytes] = []
-    ask = engines._query_value  # pyright: ignore[reportPrivateUsage]
+    call = PostgresqlEngine._call  # pyright: ignore[reportPrivateUsage]
 
-    def heard(connection: psycopg.Connection[Any], statement: bytes, *rest: Any) -> Any:
-        waited.extend([statement] if statement == engines._ON_DISK else [])  # pyright: ignore[reportPrivateUsage]
-        return ask(connection, statement, *rest)
+    def heard(self: PostgresqlEngine, connection: psycopg.Connection[Any], name: bytes, *rest: Any) -> Any:
+        waited.extend([name] if name == b"ctxmgr_on_disk" else [])
+        return call(self, connection, name, *rest)
 
-    monkeypatch.setattr(engines, "_query_value", heard)
+    monkeypatch.setattr(PostgresqlEngine, "_call", heard)
     write(server_store, "s", ["Bash:a"])
     records = [entry("s", 10 + each, "Bash", {"command": "x"}) for each in range(together)]
     with closing(open_store(server_url)) as other:
