@@ -113,6 +113,9 @@ _PACKED: dict[str, Callable[[Any], bytes]] = {
 }  # fmt: skip
 
 
+_EMPTY = {kind: packed(()) for kind, packed in _PACKED.items() if kind != "BIGINT"}
+
+
 def pack_values(kinds: Sequence[str], values: Sequence[Any]) -> list[bytes]:
     """Return values of these types in the form in which they are sent: arrays in binary form, numbers as text."""
-    return [_PACKED[kind](each) for kind, each in zip(kinds, values, strict=True)]
+    return [_PACKED[kind](each) if each else _EMPTY[kind] for kind, each in zip(kinds, values, strict=True)]
