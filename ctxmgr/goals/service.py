@@ -253,11 +253,19 @@ class Goals(PlanEdits):
         return self._answer([node.id])
 
     def done(self, request: EndRequest) -> GoalAnswer:
-        """End the attempt at the current leaf as done."""
+        """End the attempt at the current leaf as done. A named leaf need not be begun, and may be done already.
+
+        Raises:
+            InvalidInput: no leaf is named and no attempt is under way, or the leaf can't be worked on.
+        """
         return self._end_attempt(request, success=True)
 
     def fail(self, request: EndRequest) -> GoalAnswer:
-        """End the attempt at the current leaf as failed. After too many failures, the leaf is blocked."""
+        """End the attempt at the current leaf as failed. After too many failures, the leaf is blocked.
+
+        Raises:
+            InvalidInput: no attempt at the leaf is under way, or it can't be worked on.
+        """
         return self._end_attempt(request, success=False)
 
     def _end_attempt(self, request: EndRequest, *, success: bool) -> GoalAnswer:
@@ -266,12 +274,17 @@ class Goals(PlanEdits):
             node = state.current() if request.id is None else find_node(state, request.id)
             if node is None:
                 raise InvalidInput(explain_no_work(state))
+            if success and request.id is not None and node.status == "done":
+                return self._answer([], f"{node.id} is done already")
             attempt = node.attempt
             open_ = attempt is not None and attempt.status == "in_progress"
             number = attempt.number + (not open_) if attempt else 1
             data: dict[str, Any] = {"subtask": node.id, "success": success, "attempt": number, "reason": request.reason}
             message = None
             self._require_legal("end", data)
+            # A call that is made again, by a retry or a second process, must not end what follows. A name says what is meant.
+            if not (success and request.id is not None):
+                require_begun(state, node, success=success)
             if not success and (finding := self._guard.failure(state, node.id)) is not None:
                 message = data["blocked"] = f"{finding.count} failed attempts; try a different approach"
                 data["finding"] = finding.id
@@ -329,6 +342,26 @@ class Goals(PlanEdits):
 
 
 _MAX_ACTION_CHARS = 1_000
+
+
+def require_begun(state: State, node: Node, *, success: bool) -> None:
+    """Check that an attempt at a leaf is under way. A goal without tasks is under way from its start.
+
+    Raises:
+        InvalidInput: none is, with what ended last.
+    """
+    last = node.attempt
+    if (node is state.goal and last is None) or (state.active == node.id and last is not None and last.status == "in_progress"):
+        return
+    begin = f"'ctxmgr goal next {node.id}' begins it" if state.current() is not node else "'ctxmgr goal next' begins it"
+    if last is not None and last.status == "failed":
+        raise InvalidInput(
+            f"attempt {last.number} at {node.id} failed already, and attempt {last.number + 1} is not begun", begin
+        )
+    ended = state.outcomes[-1] if state.outcomes else None
+    before = f"; {ended.node} is {'done' if ended.success else 'failed'} already" if ended else ""
+    by_name = f"; 'ctxmgr goal done {node.id}' says that it is done as it is" if success else ""
+    raise InvalidInput(f"{node.id} is not begun{before}", f"{begin}{by_name}")
 
 
 class Refusal(NamedTuple):

@@ -198,7 +198,7 @@ def test_everything_done_is_told(tmp_path: Path) -> None:
     """The brief of a finished goal says that everything is done."""
     goals = begun(tmp_path)
     for _ in range(3):
-        goals.done(EndRequest())
+        done(goals)
 
     assert "GOAL: Create mathx [done, 100%]\nNEXT: everything is done" in goals.brief().text
 

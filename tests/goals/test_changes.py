@@ -91,7 +91,6 @@ def test_nothing_left_is_said(tmp_path: Path) -> None:
 
 
 ILLEGAL: list[tuple[str, Callable[[Goals], object]]] = [
-    ("done twice", lambda goals: goals.done(EndRequest(id="t1.1"))),
     ("fail what is done", lambda goals: goals.fail(EndRequest(id="t1.1"))),
     ("go to what is done", lambda goals: goals.next(NextRequest(to="t1.1"))),
     ("block what is done", lambda goals: goals.block(BlockRequest(id="t1.1", reason="x"))),

@@ -447,7 +447,7 @@ def done(
     *,
     how: OutputOptions,
 ) -> None:
-    """End the attempt at the current step: it is done.
+    """End the attempt at the current step: it is done. A step that is not begun is ended only by its name.
 
     Examples:
       ctxmgr goal done && ctxmgr goal next

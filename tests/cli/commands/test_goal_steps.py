@@ -35,6 +35,21 @@ def test_the_tree_is_walked_through() -> None:
     assert data("next", "t2.1")["changed"] == ["t2.1"]
 
 
+def test_done_said_twice_ends_one_step() -> None:
+    """The second ``done`` and ``fail`` are refused until the next step is begun; of a named step ``done`` may be said again."""
+    data("start", "--from", "plan.md")
+    data("next")
+    data("done")
+
+    for command in ("done", "fail"):
+        again = run("goal", command)
+        assert (again.code, again.out) == (2, "")
+        assert "t1.3 is not begun; t1.2 is done already" in again.err
+        assert "'ctxmgr goal next' begins it" in again.err
+    assert data("done", "t1.2")["message"] == "t1.2 is done already"
+    assert [line for line in outline() if line.endswith("done")] == ["t1.1 done", "t1.2 done"]
+
+
 @pytest.mark.requirement("H-reorder")
 def test_the_tree_is_changed_while_it_is_walked_through() -> None:
     """Tasks and subtasks are added at any place, split, moved and dropped; what has no place is told."""
