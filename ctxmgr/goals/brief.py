@@ -96,6 +96,7 @@ def _list_parts(state: State, moment: Moment) -> list[_Part]:
                 "the next step",
                 [f"NEXT: {plain_line(state.next_step, _LONG) if state.next_step else explain_no_work(state)}"],
             ),
+            _Part(3, "actions in flight", _describe_in_flight(state, goal)),
             _Part(8, "the probes", _probes(state)),
         ]
     if node is not goal:
@@ -118,7 +119,7 @@ def _list_parts(state: State, moment: Moment) -> list[_Part]:
         _Part(2, "why it is blocked", _block_reason(state, node)),
         _Part(5, "how the last attempt failed", _last_failure(node)),
         _Part(6, "the latest actions", _recent(state, node)),
-        _Part(3, "actions in flight", _describe_in_flight(state)),
+        _Part(3, "actions in flight", _describe_in_flight(state, node)),
         _Part(2, "blocked actions", _blocked_lines(state, node)),
         _Part(4, "the next step", [f"NEXT: {_describe_next(state, node)}"]),
         _Part(7, "the probes", _probes(state)),
@@ -162,16 +163,20 @@ def _recent_actions(state: State, node: Node) -> list[Action]:
     return sorted([*others[max(0, len(others) - RECENT + len(own)) :], *own], key=lambda each: each.n)
 
 
-def _other_step(item: Action, node: Node) -> str:
+def _other_step(item: OpenAction, node: Node) -> str:
     """Return the step's id in brackets if an action belongs to another step, else an empty text."""
     return "" if item.node == node.id else f"[{plain_line(item.node, 20)}] "
 
 
-def _describe_in_flight(state: State) -> list[str]:
+def _describe_in_flight(state: State, node: Node) -> list[str]:
+    shown = state.in_flight[-_MAX_IN_FLIGHT:]
     lines = [
-        f"  - {_describe_call(each)} → effect unknown, look before you repeat it" for each in state.in_flight[-_MAX_IN_FLIGHT:]
+        f"  - {_other_step(each, node)}{_describe_call(each)} → effect unknown, look before you repeat it [{plain_line(each.id, 60)}]"
+        for each in shown
     ]
-    return ["IN FLIGHT:", *lines] if lines else []
+    if len(state.in_flight) > len(shown):
+        lines.append(f"  - and {len(state.in_flight) - len(shown)} more")
+    return ["IN FLIGHT (how it ended: ctxmgr goal record NAME --entry ID --result RESULT):", *lines] if lines else []
 
 
 def _blocked_lines(state: State, node: Node) -> list[str]:

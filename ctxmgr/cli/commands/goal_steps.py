@@ -220,7 +220,8 @@ def record(
                 found = goals.record(build(RecordRequest, **asked, result=outcome, status=status, entry=entry))
         # A refusal is an answer, not an error. A shell tells by the exit code: `goal record ... --ask && ./deploy.sh`.
         return Answer(
-            found.to_json(), lambda out: views.show_record(out, name, found), code=Exit.OK if found.allowed else Exit.LOOP,
+            found.to_json(), lambda out: views.show_record(out, name, found, begun=begin),
+            warnings=[found.hint] if found.in_flight and found.hint else [], code=Exit.OK if found.allowed else Exit.LOOP,
             next=[] if found.allowed else ["ctxmgr goal recover", "ctxmgr goal unblock"],
         )  # fmt: skip
 

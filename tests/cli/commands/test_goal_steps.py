@@ -130,6 +130,30 @@ def test_an_action_that_began_is_in_flight_until_its_result() -> None:
     assert kind("record", "deploy", "--entry", entry, "--result", "success") == (2, "invalid")
 
 
+def test_who_begins_an_action_is_given_its_id_and_told_of_an_equal_one() -> None:
+    """``--begin`` prints what ``--entry`` takes; a second one hears on stderr, and in JSON, that one is in flight."""
+    data("start", "--from", "plan.md")
+    deploy = ("record", "deploy", "--args", '{"to": "prod"}')
+    first = run("goal", *deploy, "--begin")
+    entry = state().in_flight[0].id
+    assert first.err == ""
+    assert f"→ its result: --entry {entry} --result RESULT" in first.out
+
+    second = run("goal", *deploy, "--ask")
+    assert "the same call is in flight already" in second.err
+    assert f"--entry {entry}" in second.err
+    begun = goal(*deploy, "--begin").envelope
+    assert begun["data"]["inFlight"] == [entry]
+    assert begun["warnings"] == [begun["data"]["hint"]]
+
+    assert f'in flight: deploy {{"to": "prod"}} [{entry}]' in run("goal", "tree").out
+    assert entry in run("goal", "resume").out
+    for name in (entry, begun["data"]["entry"]):
+        data("done" if name == entry else "next")
+        assert data("record", "deploy", "--entry", name, "--result", "success")["node"] == "t1.2"
+    assert state().in_flight == []
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
