@@ -146,7 +146,7 @@ def _check_enter(state: State, data: Data) -> None:
     if active is not None and active is not node and active.status == "in_progress" and data.get("leave") is not True:
         raise InvalidInput(
             f"{active.id!r} is still in progress",
-            f"say 'goal done' or 'goal fail', or name where to go: 'goal next --to {node.id}'",
+            f"say 'goal done' or 'goal fail', or name where to go: 'goal next {node.id}'",
         )
 
 

@@ -276,9 +276,11 @@ class Goals(PlanEdits):
                 return self._answer([], explain_no_work(state))
             if node is active and node.status == "in_progress" and request.to is not None:
                 return self._answer([], f"{node.id} is the one in progress")
-            data = {"op": "enter", "id": node.id, "leave": request.to is not None}
             if node is active and node.status == "in_progress":
                 raise InvalidInput(f"{node.id!r} is still in progress", "say 'goal done' or 'goal fail' first")
+            # Work that was blocked meanwhile is left like that of a leaf from which somebody is sent elsewhere.
+            stopped = active is not None and active.status == "in_progress" and not state.tree.can_work(active)
+            data = {"op": "enter", "id": node.id, "leave": request.to is not None or stopped}
             change.write([self._repository.event(self._require_legal("enter", data))])
         return self._answer([node.id])
 
