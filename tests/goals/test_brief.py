@@ -22,6 +22,7 @@ from ctxmgr.types.goal import (
     StartRequest,
     SubtaskDraft,
     TaskDraft,
+    UnblockRequest,
 )
 from tests.goals.scene import act, advance, begun, done, fail, open_goals
 
@@ -192,8 +193,32 @@ def test_a_blocked_step_is_told_with_its_reason(tmp_path: Path) -> None:
     text = goals.brief().text
 
     assert "BLOCKED t1.1: 2 failed attempts" in text
-    assert "FAILED BEFORE: attempt 2: no way" in text
+    assert "FAILED BEFORE: attempt 2: no way\n" in text
     assert "NEXT: go on with another step: ctxmgr goal next" in text
+
+
+def test_earlier_failures_are_named_shortly(tmp_path: Path) -> None:
+    """Every way that failed is named, the last one first and whole, up to three others in a few words; more are counted."""
+    goals = begun(tmp_path)
+    fail(goals, "ONE" + " is wrong" * 60)
+    fail(goals, "TWO")
+    goals.unblock(UnblockRequest())
+    text = goals.brief().text
+
+    assert (
+        "SUBTASK t1.1: init [pending], attempt 3\nFAILED BEFORE: attempt 2: TWO\nAND BEFORE THAT: attempt 1: ONE is wrong"
+        in text
+    )
+    assert max(map(len, text.splitlines())) < 120
+    for limit in range(0, 300, 7):
+        assert len(goals.brief(BriefRequest(max_chars=limit)).text) <= limit
+    for number in range(3, 7):
+        fail(goals, f"number {number}")
+        goals.unblock(UnblockRequest())
+    text = goals.brief().text
+    assert "FAILED BEFORE: attempt 6: number 6\n" in text
+    assert "AND BEFORE THAT: attempt 5: number 5; attempt 4: number 4; attempt 3: number 3\n" in text
+    assert "2 earlier failures" in text
 
 
 def test_everything_done_is_told(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from ctxmgr.goals import Goals, state_files
 from ctxmgr.log.journal import read
-from ctxmgr.types.goal import ActionRequest, RecordRequest, AddRequest, NextRequest, ResumeRequest, TaskDraft, UnblockRequest
+from ctxmgr.types.goal import ActionRequest, AddRequest, NextRequest, RecordRequest, ResumeRequest, TaskDraft, UnblockRequest
 from tests.goals.kills import DIED, ENDED, run_until
 from tests.goals.scene import act, bare, begun, contents, done, fail, open_goals
 

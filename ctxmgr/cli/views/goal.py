@@ -188,15 +188,7 @@ class _TreeView:
             remarks.append(Span(f"blocked: {node.block.reason}", "hung"))
         elif node.reason and node.status in _WITH_REASON:
             remarks.append(Span(f"{node.status}: {node.reason}", _STYLES.get(node.status, "dim")))
-        # The history tells why a step failed before it was done. Here that would look like trouble.
-        if node.status != "done":
-            remarks += [
-                Span(f"attempt {attempt.number} failed: {attempt.reason}", "error")
-                for attempt in node.attempts[-3:]
-                if attempt.status == "failed"
-                and attempt.reason
-                and (node.status not in _WITH_REASON or attempt.reason != node.reason)
-            ]
+        remarks += [Span(text, "error") for text in _failures(node)]
         if node.id == self._state.current and self._state.next_step:
             remarks.append(Span(f"next: {self._state.next_step}", "open"))
         out = self._out
@@ -230,6 +222,18 @@ class _TreeView:
     def _is_current(self, node: SubtaskView) -> bool:
         current = self._state.current
         return node.id == current or (current is not None and current.startswith(f"{node.id}."))
+
+
+def _failures(node: SubtaskView) -> list[str]:
+    """Return why the latest attempts failed, except what is said as the reason of the node."""
+    # The history tells why a step failed before it was done. Here that would look like trouble.
+    if node.status == "done":
+        return []
+    return [
+        f"attempt {attempt.number} failed: {attempt.reason}"
+        for attempt in node.attempts[-3:]
+        if attempt.status == "failed" and attempt.reason and (node.status not in _WITH_REASON or attempt.reason != node.reason)
+    ]
 
 
 def _count_skipped_nodes(skipped: Sequence[_Node]) -> Iterator[_Node | str]:
@@ -340,6 +344,9 @@ def _rows(printer: Printer, state: GoalState) -> None:
             for node in nodes
         ),
     )
+    for node in nodes:
+        for text in _failures(node):
+            printer.line(f"{node.id}: {text}")
     for action in state.in_flight:
         printer.line(f"in flight: {action.action} {brief(action.args)} [{action.id}]")
     for blocked in state.blocked_actions:
