@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.goals.changes import CHANGES, EVENT, find_node
-from ctxmgr.goals.repository import BEGIN, GoalRepository
+from ctxmgr.goals.repository import GoalRepository
 from ctxmgr.goals.state import Node, State, state_view
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now
@@ -106,7 +106,7 @@ class GoalBase:
 
     def _require_goal(self, state: State) -> State:
         if not state.exists:
-            raise NotFound(f"there is no goal in {self.folder!r}", BEGIN)
+            raise self._repository.missing_goal()
         return state
 
     def _answer(self, changed: Sequence[str], message: str | None = None) -> GoalAnswer:

@@ -172,12 +172,15 @@ class Goals(PlanEdits):
 
         Raises:
             Conflict: there is another, unfinished goal. NotFound: the request names no goal, and there is none.
+            Damaged: the history is gone, but a state file knows an unfinished goal.
         """
         if request.goal is None:
             # Before `change` creates the folder: without a named goal, no folder must be left behind.
             self._require_goal(self._repository.look())
         with self._repository.change(work=True, anew=True, create=True) as change:
             state = change.state
+            if self._repository.lost and not request.replace:
+                raise self._repository.missing_goal()
             if state.exists and not request.replace and self._is_same_goal(state, request):
                 change.write([])
                 return self._answer([], "the goal goes on")

@@ -221,7 +221,7 @@ def record(
         # A refusal is an answer, not an error. A shell tells by the exit code: `goal record ... --ask && ./deploy.sh`.
         return Answer(
             found.to_json(), lambda out: views.show_record(out, name, found, begun=begin),
-            warnings=[found.hint] if found.in_flight and found.hint else [], code=Exit.OK if found.allowed else Exit.LOOP,
+            warnings=[*goals.warnings, *([found.hint] if found.in_flight and found.hint else [])], code=Exit.OK if found.allowed else Exit.LOOP,
             next=[] if found.allowed else ["ctxmgr goal recover", "ctxmgr goal unblock"],
         )  # fmt: skip
 
@@ -276,7 +276,7 @@ def brief(
         def draw(out: Printer) -> None:
             out.block(found.text)
 
-        return Answer(found.to_json(), draw)
+        return Answer(found.to_json(), draw, warnings=goals.warnings)
 
     answer_goal("brief", how, work)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ctxmgr.types.goal import BriefAnswer, GoalAnswer, RecordAnswer, ResumeAnswer
@@ -152,6 +154,39 @@ def test_who_begins_an_action_is_given_its_id_and_told_of_an_equal_one() -> None
         data("done" if name == entry else "next")
         assert data("record", "deploy", "--entry", name, "--result", "success")["node"] == "t1.2"
     assert state().in_flight == []
+
+
+@pytest.mark.requirement("H-damage")
+def test_damage_of_the_history_is_said_by_every_command() -> None:
+    """A record that was changed behind the back of the goal is told on stderr, in JSON among the warnings, each time."""
+    data("start", "--from", "plan.md")
+    data("record", "look", "--result", "success")
+    history = Path(".agent_context/history.jsonl")
+    lines = history.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"kind"', b'"kinX"', 1)
+    history.write_bytes(b"".join(lines))
+
+    for words in (
+        ("brief",), ("tree",), ("resume",), ("record", "look", "--ask"), ("record", "look", "--result", "success"), ("done",),
+        ("next",), ("compare",), ("probe", "list"), ("say", "go on"),
+    ):  # fmt: skip
+        ran = run("goal", *words)
+        assert (ran.code, "history.jsonl is damaged: sum does not match" in ran.err) == (0, True), words
+    assert any("is damaged" in each for each in goal("brief").envelope["warnings"])
+
+
+@pytest.mark.requirement("H-damage")
+def test_a_missing_history_is_said_before_anybody_begins_anew() -> None:
+    """Where only the state is left, every command ends with 5 and names the goal; ``--replace`` gives it up."""
+    data("start", "--from", "plan.md")
+    Path(".agent_context/history.jsonl").unlink()
+
+    for words in (("tree",), ("resume",), ("record", "x", "--result", "success"), ("start", "brand new")):
+        ran = run("goal", *words)
+        assert ran.code == 5, words
+        assert "history.jsonl' is missing, but the saved state knows one: 'Create the mathx package'" in ran.err
+    assert run("goal", "start", "brand new", "--replace").code == 0
+    assert state().goal.description == "brand new"
 
 
 @pytest.mark.parametrize(
