@@ -14,7 +14,7 @@ from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.goals.brief import goal_source, write_brief
 from ctxmgr.goals.changes import ENDED, entry_task, find_node, why_not
-from ctxmgr.goals.plan_edits import FOLDER, PlanEdits, explain_no_work, probes_data, tasks_data
+from ctxmgr.goals.plan_edits import FOLDER, PlanEdits, explain_no_work, join_lines, probes_data, tasks_data
 from ctxmgr.goals.state import Action, Node, OpenAction, State, call_key, is_shortened, outcome, owner_view, plain_line, shorten
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
@@ -314,7 +314,12 @@ class Goals(PlanEdits):
             attempt = node.attempt
             open_ = attempt is not None and attempt.status == "in_progress"
             number = attempt.number + (not open_) if attempt else 1
-            data: dict[str, Any] = {"subtask": node.id, "success": success, "attempt": number, "reason": request.reason}
+            data: dict[str, Any] = {
+                "subtask": node.id,
+                "success": success,
+                "attempt": number,
+                "reason": join_lines(request.reason),
+            }
             message = None
             self._require_legal("end", data)
             # A call that is made again, by a retry or a second process, must not end what follows. A name says what is meant.

@@ -303,14 +303,15 @@ def test_a_state_file_of_an_earlier_version_is_read(lived: Path) -> None:
 @pytest.mark.requirement("H-damage")
 @pytest.mark.parametrize("empty", [False, True], ids=["missing", "empty"])
 def test_a_state_without_its_history_is_no_empty_folder(lived: Path, empty: bool) -> None:
-    """Where a state file knows a goal that the history does not hold, each request says so, and only ``replace`` begins anew."""
+    """Where a state file knows a goal that the history does not hold, all say so, and only ``replace`` begins anew."""
     path = lived / ".agent_context" / state_files.HISTORY
     path.write_bytes(b"") if empty else path.unlink()
     before = contents(lived)
     requests: list[Callable[[], object]] = [
         lambda: open_goals(lived).state(), lambda: open_goals(lived).brief(), lambda: open_goals(lived).resume(),
         lambda: act(open_goals(lived), "look"), lambda: open_goals(lived).start(StartRequest(goal="brand new")),
-        lambda: open_goals(lived).start(StartRequest(goal=None)), lambda: open_goals(lived).block(BlockRequest(id="t1", reason="x")),
+        lambda: open_goals(lived).start(StartRequest(goal=None)),
+        lambda: open_goals(lived).block(BlockRequest(id="t1", reason="x")),
     ]  # fmt: skip
     for request in requests:
         with pytest.raises(Damaged, match="the saved state knows one: 'Create mathx'") as refused:

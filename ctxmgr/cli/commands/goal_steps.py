@@ -137,7 +137,7 @@ def change_answer(found: GoalAnswer) -> Answer:
 
 
 def read_argument(given: str) -> str:
-    """Return an argument, or the content of stdin if it is ``-``.
+    """Return an argument, or the content of stdin without its last line end if it is ``-``.
 
     Raises:
         InvalidInput: stdin is too long.
@@ -147,7 +147,7 @@ def read_argument(given: str) -> str:
     read = sys.stdin.read(MAX_STDIN + 1)
     if len(read) > MAX_STDIN:
         raise InvalidInput(f"stdin has more than {MAX_STDIN:,} characters", "give a shorter text")
-    return read
+    return read.removesuffix("\n")
 
 
 def task_drafts(texts: list[str], subtasks: list[str] | None = None) -> list[TaskDraft]:
@@ -158,11 +158,7 @@ def task_drafts(texts: list[str], subtasks: list[str] | None = None) -> list[Tas
     """
     inner = [{"description": part} for part in subtasks or []]
     last = len(texts) - 1
-    return [
-        # A step is one line of the tree, so line ends in its description become blanks.
-        build(TaskDraft, description=" ".join(each.split()), subtasks=inner if place == last else [])
-        for place, each in enumerate(texts)
-    ]
+    return [build(TaskDraft, description=each, subtasks=inner if place == last else []) for place, each in enumerate(texts)]
 
 
 @goal_app.command("record")
@@ -221,8 +217,9 @@ def record(
         # A refusal is an answer, not an error. A shell tells by the exit code: `goal record ... --ask && ./deploy.sh`.
         return Answer(
             found.to_json(), lambda out: views.show_record(out, name, found, begun=begin),
-            warnings=[*goals.warnings, *([found.hint] if found.in_flight and found.hint else [])], code=Exit.OK if found.allowed else Exit.LOOP,
+            warnings=[*goals.warnings, *([found.hint] if found.in_flight and found.hint else [])],
             next=[] if found.allowed else ["ctxmgr goal recover", "ctxmgr goal unblock"],
+            code=Exit.OK if found.allowed else Exit.LOOP,
         )  # fmt: skip
 
     answer_goal("record", how, work)

@@ -209,7 +209,7 @@ def test_arguments_and_results_come_from_stdin() -> None:
     """What is too long for a command line is read from stdin."""
     data("start", "fix it")
     goal("record", "write", "--args", "-", "--result", "success", given='{"path": "a.py"}')
-    goal("record", "read", "--args", "{}", "--result", "-", given="what came back")
+    goal("record", "read", "--args", "{}", "--result", "-", given="what came back\n")
     first, second = state().actions
 
     assert first.args == {"path": "a.py"}
