@@ -161,6 +161,9 @@ def task_drafts(texts: list[str], subtasks: list[str] | None = None) -> list[Tas
     return [build(TaskDraft, description=each, subtasks=inner if place == last else []) for place, each in enumerate(texts)]
 
 
+_WAYS_OUT = ["ctxmgr goal recover", "ctxmgr goal unblock"]
+
+
 @goal_app.command("record")
 def record(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The action: a tool, a command.")],
@@ -218,8 +221,7 @@ def record(
         return Answer(
             found.to_json(), lambda out: views.show_record(out, name, found, begun=begin),
             warnings=[*goals.warnings, *([found.hint] if found.in_flight and found.hint else [])],
-            next=[] if found.allowed else ["ctxmgr goal recover", "ctxmgr goal unblock"],
-            code=Exit.OK if found.allowed else Exit.LOOP,
+            code=Exit.OK if found.allowed else Exit.LOOP, next=[] if found.allowed else _WAYS_OUT,
         )  # fmt: skip
 
     answer_goal("record", how, work)
