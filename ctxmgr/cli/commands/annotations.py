@@ -218,7 +218,8 @@ def retain(
         if text is None and message is None and session is not None and not (entry or tag or link or author or supersedes):
             kept = workspace.retain_session(build(RetainSessionRequest, session=session)).episode
             return Answer(kept.to_json(), lambda out: show_episodes(out, [kept]))
-        given = sys.stdin.read() if text == "-" else text if text is not None else message or ""
+        # As in a shell's $(...), the line end of what is piped in is none of the text.
+        given = sys.stdin.read().removesuffix("\n") if text == "-" else text if text is not None else message or ""
         # An episode need not refer to an entry, so naming none is fine here.
         named, indexes, ids = parse_all(entry or [], session)
         request = build(

@@ -270,7 +270,8 @@ def list_alternatives(case: Case, brief: Brief, *, sure: bool = False) -> list[A
     ]
     last = brief.last_success
     if len(leads) < _LEAST and last is not None and not sure and not any(last.id in lead.entries for lead in leads):
-        leads.append(_lead(f"go back to @{last.index} and take another way from there", "it was the last progress", last.id))
+        text = f"go back to @{last.index}, {call(last, _LEAD_CALL)}, and take another way from there"
+        leads.append(_lead(text, "it was the last progress", last.id))
     if len(leads) < _LEAST and brief.agents:
         other = brief.agents[-1]
         leads.append(_lead(f"ask {display_name(other.agent)}, whose last step worked", f"@{other.index} ended ok", other.id))

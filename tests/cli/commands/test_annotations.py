@@ -51,7 +51,7 @@ def test_the_text_may_come_in_three_ways() -> None:
 
     assert read.code == 0
     found = run("memory", "recall", "deploy", "--json").envelope["data"]
-    assert {row["text"] for row in found} == {"deploy one", "deploy two", "deploy three\n"}
+    assert {row["text"] for row in found} == {"deploy one", "deploy two", "deploy three"}
     assert run("memory", "retain", "a", "-m", "b").code == 2
     assert run("memory", "retain").err.splitlines()[0] == "ctxmgr: Memory text cannot be empty"
 
