@@ -427,12 +427,12 @@ def _pack(order: Order, frame: ContextPackage, head: int, room: int) -> Assembly
         )
     spare = min(_MAX_WARNING_TOKENS, room // 50)
     plan = decide(order.items, room - least, _CostProvider(order), min(spare, room - least))
-    every = [*order.notes, *filter(None, (_warning(made) for *_, made in plan.placed)), *map(_omission, plan.omitted)]
+    packed = [_package_item(item, piece, made.got) for item, piece, made in plan.placed]
+    shortened = (_warning(made) for *_, made in plan.placed)
+    every = [*order.notes, *map(masked_warning, packed), *shortened, *map(_omission, plan.omitted)]
     warnings = _fit_warnings([text for text in every if text], order, frame, plan.left + least)
     warning_cost = _warned_cost(order, frame, warnings)
-    package = frame.model_copy(
-        update={"artifacts": [_package_item(item, piece, made.got) for item, piece, made in plan.placed], "warnings": warnings}
-    )
+    package = frame.model_copy(update={"artifacts": packed, "warnings": warnings})
     total = head + warning_cost + sum(piece.cost for _, piece, _ in plan.placed)
     package = _finish(package, max(total, whole_cost(package, order.counter)), order.assembled_at)
     decisions = [*(made for *_, made in plan.placed), *plan.omitted]
@@ -530,7 +530,20 @@ def _fit_warnings(warnings: Sequence[str], order: Order, frame: ContextPackage, 
 
 
 def _summary_warning(count: int) -> str:
-    return f"{count:,} more items were shortened or left out"
+    return f"{count:,} more items were masked, shortened or left out"
+
+
+_MASKED = lazy_pattern(r"\[masked:([a-z0-9-]{1,40})\]")
+
+
+def masked_warning(item: PackageItem) -> str | None:
+    """Return the warning that an item has masked secrets, with their kinds, or None if it has none."""
+    kinds = list(dict.fromkeys(_MASKED.findall(item.content)))
+    if not kinds:
+        return None
+    name = f"{item.source}/{item.name}"
+    whole = f"; 'ctxmgr artifact get {name}' shows it as it was put" if item.type == "artifact" else ""
+    return f"{name} holds what looks like a secret, which is masked ({', '.join(kinds[:5])}){whole}"
 
 
 def _warning(made: Decision) -> str | None:

@@ -16,7 +16,7 @@ from ctxmgr.context.assembly import explain_item as explain
 from ctxmgr.context.budget import Item, Reserves
 from ctxmgr.context.candidates import CandidateCollector, Improver, Texts, Wish, missing_name
 from ctxmgr.context.items import ItemName, Readers, VisibleArtifacts, find_entry, is_address, parse_item_name
-from ctxmgr.context.packages import Order
+from ctxmgr.context.packages import Order, masked_warning
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.log.codec import decoder, encode
 from ctxmgr.log.ids import new_id, now
@@ -142,7 +142,11 @@ def request_items(service: PackageService, request: RequestItemsRequest) -> Requ
         items = [row for one, keys in named for row in _answers(one, keys, assembly, shown, request.counter)]
         _log(service, audience, shown, items)
     gone = sum(item.status == "missing" for item in items)
-    return RequestItemsResponse(status="empty" if gone == len(items) else "partial" if gone else "ok", items=items)
+    return RequestItemsResponse(
+        status="empty" if gone == len(items) else "partial" if gone else "ok",
+        items=items,
+        warnings=[text for text in map(masked_warning, assembly.package.artifacts) if text is not None],
+    )
 
 
 def _assemble_items(service: PackageService, request: RequestItemsRequest, found: CandidateCollector, texts: Texts) -> Assembly:

@@ -209,10 +209,14 @@ class RequestedItem(Shape):
 
 
 class RequestItemsResponse(Shape):
-    """The items, one for each name in the order asked for; ``partial`` when some are missing, ``empty`` when all are."""
+    """The items, one for each name in the order asked for; ``partial`` when some are missing, ``empty`` when all are.
+
+    ``warnings`` name the items in which secrets are masked.
+    """
 
     status: Literal["ok", "partial", "empty"]
     items: list[RequestedItem]
+    warnings: list[Text] = []
 
 
 WhyGot = Literal[Got, "held", "absent"]

@@ -148,7 +148,7 @@ def test_many_items_left_out_do_not_crowd_the_package() -> None:
     made = ordered(shelf, 1_000)
 
     assert made.package.metadata.total_tokens <= 1_000
-    assert made.package.warnings[-1].endswith("more items were shortened or left out")
+    assert made.package.warnings[-1].endswith("more items were masked, shortened or left out")
     assert len(made.decisions) == 2_000
 
 
