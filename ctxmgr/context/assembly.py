@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.context import items
-from ctxmgr.context.budget import Item, Reserves, usual_reserves
+from ctxmgr.context.budget import Item
 from ctxmgr.context.candidates import (
     GOAL,
     CandidateCollector,
@@ -20,15 +20,8 @@ from ctxmgr.context.candidates import (
     UnreadableError,
 )
 from ctxmgr.context.items import ItemName, Readers, VisibleArtifacts, parse_item_name
-from ctxmgr.context.packages import (
-    Order,
-    RecordedPackage,
-    assemble,
-    content_fingerprint,
-    last_package,
-    package_record,
-    read_record,
-)
+from ctxmgr.context.packages import RecordedPackage, content_fingerprint, last_package, package_record, read_record
+from ctxmgr.context.packing import Order, assemble
 from ctxmgr.errors import BudgetExceeded, CtxmgrError, Damaged, InvalidInput, NotFound
 from ctxmgr.log.ids import now
 from ctxmgr.store import Store
@@ -135,15 +128,11 @@ def _assemble_in_budget(
     held = held_items(found.items, before, texts)
     known = {(one.type, one.id) for one in held}
     # Try the best package first. If it does not fit, drop the list of held items, then the project's context.
-    usual = usual_reserves(request.max_tokens)
     order = Order(
         agent=request.agent, assembled_at=service.clock(), budget=request.max_tokens,
         items=[item for item in found.items if (item.type, item.id) not in known], texts=texts, counter=texts.counter,
-        reserves=Reserves(
-            prompt=usual.prompt if request.reserve_prompt is None else request.reserve_prompt,
-            task=usual.task if request.reserve_task is None else request.reserve_task,
-        ),
-        version=version, task_id=request.task, project_context=found.project, task_context=found.task,
+        reserve_prompt=request.reserve_prompt, reserve_task=request.reserve_task, version=version,
+        task_id=request.task, project_context=found.project, task_context=found.task,
         missing=found.missing, held=held, notes=found.notes,
     )  # fmt: skip
     if held:
