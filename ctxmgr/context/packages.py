@@ -23,7 +23,7 @@ from ctxmgr.store.project_session import PACKAGE, PROJECT
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.text.tokens import JSON, YAML, Counter
 from ctxmgr.types.base import Shape
-from ctxmgr.types.context_package import Assembly, ContextPackage, Decision, HeldItem, PackageItem
+from ctxmgr.types.context_package import Assembly, ContextPackage, Decision, HeldItem, Included, PackageItem
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters
 
@@ -186,6 +186,8 @@ def _dump_json(values: object) -> str:
     return _SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
+Marks = dict[tuple[str, str], tuple[Included, str | None]]
+
 MAX_OMITTED = 20_000
 """Maximum number of omitted items that a record lists."""
 
@@ -195,8 +197,8 @@ class RecordedPackage:
     """A package as read from its record.
 
     Attributes:
-        marks: (type, id) -> fingerprint of the content of each item given in full; None for an artifact, whose id changes with
-            its content.
+        marks: (type, id) -> what the agent holds of each item (``full``, ``summary`` or ``truncated``) and the fingerprint of
+            that text; None for an artifact in full, whose id changes with its content.
         context: the keys of the project's context.
         task: whether the package had a task context.
     """
@@ -206,22 +208,36 @@ class RecordedPackage:
     at: str | None
     decisions: list[Decision]
     held: list[HeldItem]
-    marks: dict[tuple[str, str], str | None]
+    marks: Marks
     context: list[str]
     task: bool
 
+    def origins(self) -> dict[tuple[str, str], str]:
+        """Return (type, id) -> the package that gave an item, for items to which this one only refers."""
+        return {(one.type, one.id): one.package for one in self.held}
 
-def package_record(assembly: Assembly, by: str, texts: dict[tuple[str, str], str]) -> Record:
-    """Return the record of a package. ``texts`` maps (type, id) to the contents of its history items."""
+
+def package_record(assembly: Assembly, by: str, texts: dict[tuple[str, str], str], before: Marks) -> Record:
+    """Return the record of a package.
+
+    Args:
+        assembly: the package with its decisions.
+        by: who made it.
+        texts: (type, id) -> the whole content of its history items.
+        before: the marks of the package before, for what the agent holds in part.
+    """
     package = assembly.package
     meta = package.metadata
-    included = [_make_row(made, texts) for made in assembly.decisions if made.got != "omitted"]
-    omitted = [_make_row(made, texts) for made in assembly.decisions if made.got == "omitted"]
+    marks: dict[tuple[str, str], str | None] = {key: content_fingerprint(text) for key, text in texts.items()}
+    marks |= {(one.type, one.id): before[one.type, one.id][1] for one in package.held if one.included != "full"}
+    marks |= {(one.type, one.id): content_fingerprint(one.content) for one in package.artifacts if one.included != "full"}
+    included = [_make_row(made, marks) for made in assembly.decisions if made.got != "omitted"]
+    omitted = [_make_row(made, marks) for made in assembly.decisions if made.got == "omitted"]
     data = {
         "agent": meta.assembled_for, "task": meta.task_id, "version": meta.version, "digest": package.digest,
         "counter": meta.counter, "totalTokens": meta.total_tokens, "tokenBudget": meta.token_budget, "items": included,
         "omitted": omitted[:MAX_OMITTED], "omittedCount": len(omitted),
-        "held": [{**one.to_json(), "mark": _find_mark(one.type, one.id, texts)} for one in package.held],
+        "held": [_make_row(one, marks) for one in package.held],
         "missing": [one.to_json() for one in package.missing], "budget": [row.to_json() for row in assembly.budget],
         "context": list(package.project_context), "taskContext": bool(package.task_context), "by": by,
     }  # fmt: skip
@@ -232,16 +248,15 @@ def read_record(record: Record) -> RecordedPackage:
     """Parse the record of a package."""
     data = json_object(record.get("data"))
     decisions: list[Decision] = []
-    marks: dict[tuple[str, str], str | None] = {}
+    marks: Marks = {}
     for made, mark in (*_valid_rows(Decision, data.get("items")), *_valid_rows(Decision, data.get("omitted"))):
         decisions.append(made)
-        # The agent holds only a part of a summary or a beginning, so such an item is given again.
-        if made.got == "full":
-            marks[made.type, made.id] = mark
+        if made.got != "omitted":
+            marks[made.type, made.id] = made.got, mark
     held: list[HeldItem] = []
     for one, mark in _valid_rows(HeldItem, data.get("held")):
         held.append(one)
-        marks.setdefault((one.type, one.id), mark)
+        marks.setdefault((one.type, one.id), (one.included, mark))
     return RecordedPackage(
         id=str(record.get("id")), agent=str(data.get("agent")), at=text_or_none(record.get("ts")),
         decisions=decisions, held=held, marks=marks, task=data.get("taskContext") is True,
@@ -283,13 +298,8 @@ def content_fingerprint(text: str) -> str:
     return fingerprint(text)
 
 
-def _find_mark(kept_as: str, identity: str, texts: dict[tuple[str, str], str]) -> str | None:
-    text = texts.get((kept_as, identity))
-    return None if text is None else content_fingerprint(text)
-
-
-def _make_row(made: Decision, texts: dict[tuple[str, str], str]) -> dict[str, Any]:
-    return {**made.to_json(), "mark": _find_mark(made.type, made.id, texts)}
+def _make_row(made: Decision | HeldItem, marks: dict[tuple[str, str], str | None]) -> dict[str, Any]:
+    return {**made.to_json(), "mark": marks.get((made.type, made.id))}
 
 
 def _valid_rows(shape: type[_Shape], value: object) -> Iterator[tuple[_Shape, str | None]]:

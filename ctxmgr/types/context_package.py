@@ -70,13 +70,17 @@ class MissingItem(Shape):
 
 
 class HeldItem(Shape):
-    """Something that the agent holds unchanged: the named package gave it in full, so this one refers to it."""
+    """Something that the agent holds unchanged, so this package refers to the one that gave it.
+
+    ``included`` says what was given: all of it, or the same summary or beginning that would be given again.
+    """
 
     id: Text
     type: str = "artifact"
     source: Text
     name: Text
     version: int | None = None
+    included: Included = "full"
     package: Text
 
 
