@@ -17,7 +17,7 @@ from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.log.mask_prefilter import mask_value
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.shared_state import ArtifactRow, DependencyRow, SummaryRow
-from ctxmgr.text.tokens import CODE, DENSE, TEXT, YAML, Counter, content_kind, known_kind
+from ctxmgr.text.tokens import CODE, DENSE, YAML, Counter, content_kind, known_kind
 from ctxmgr.types.goal import GoalSource
 from ctxmgr.types.project_state import AgentNeed, Need
 
@@ -232,7 +232,7 @@ class CandidateCollector:
         """Return an item that describes an artifact by size and hash, in place of content that is not text."""
         text = f"{row.agent}/{row.name}: {row.size:,} bytes that are no text, SHA-256 {row.hash}\n"
         self._texts.shelf["artifact", row.id] = TextItem(text, whole=False)
-        return replace(item, kind=TEXT, tokens=self._texts.counter.count(text, TEXT), max_tokens=None, use_summary=True)
+        return replace(item, kind=BINARY, tokens=row.tokens, max_tokens=None, use_summary=True)
 
     def _item(
         self, wish: Wish, identity: str, source: str, name: str, kind: str, tokens: int, version: int | None, kept_as: str

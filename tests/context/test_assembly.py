@@ -294,6 +294,19 @@ def test_a_binary_artifact_is_described(world: World) -> None:
     assert {one.reason for one in made.decisions} == {"it is no text: it is described instead"}
 
 
+def test_a_binary_artifact_has_its_own_kind_and_size(world: World) -> None:
+    """A reader must not take the line that describes it for the whole."""
+    world.put("arch", "x.bin", b"\0\xff" * 2_500, kind="binary")
+    world.put("arch", "y.md", b"text \xff\xfe" * 100, kind="markdown")
+    sizes = {row.name: row.tokens for row in world.store.artifacts.state(world.store.artifacts.current() or 0)}
+    items = world.assemble(items=["arch/*"]).package.artifacts
+
+    assert {item.name: (item.kind, item.original_tokens) for item in items} == {
+        name: ("binary", tokens) for name, tokens in sizes.items()
+    }
+    assert min(sizes.values()) > 100
+
+
 def test_a_changed_content_is_never_served(world: World) -> None:
     """Content that is not what was put is left out with a warning, or fails the package where it is required."""
     world.put("arch", "a.md", "first")
