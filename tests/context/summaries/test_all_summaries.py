@@ -216,8 +216,9 @@ def test_a_broken_text_falls_to_the_lines(text: str, reader: JsonSummariser | Ya
 
 
 _SECTION = "## Part {0}\n\nPart {0} says how the queue number {0} is served. More words follow that nobody needs at once.\n\n"
-_FUNCTION = 'def part_{0}(value: int) -> int:\n    """Serve the queue number {0}."""\n    value = value * {0} + 1\n    return value\n\n\n'
-_GO = "// Part{0} serves the queue number {0}.\nfunc Part{0}(value int) int {{\n\tvalue = value*{0} + 1\n\treturn value\n}}\n\n"
+_BODY = "".join(f"    value = value * {{0}} + {number}\n" for number in range(4))
+_FUNCTION = f'def part_{{0}}(value: int) -> int:\n    """Serve the queue number {{0}}."""\n{_BODY}    return value\n\n\n'
+_GO = f"// Part{{0}} serves the queue number {{0}}.\nfunc Part{{0}}(value int) int {{{{\n{_BODY}    return value\n}}}}\n\n"
 
 
 @pytest.mark.requirement("003-P17")
@@ -245,7 +246,7 @@ def test_a_summary_is_filled_up_to_its_target(name: str, piece: str, kept: str, 
 def test_a_small_text_is_summarised_by_what_its_parts_say() -> None:
     """The note alone takes the target of such a text, so that it may have as many tokens as a text that is given whole."""
     text = (
-        "# Jobs\n\nJobs wait in a queue. It is long.\n\n## Start\n\n```sh\nmake jobs\n```\n\n## Stop\n\nA job ends by itself. "
+        "# Jobs\n\nJobs wait in a queue. It is long.\n\n## Start\n\n```sh\nmake jobs\n```\n\n## Stop\n\nA job ends. "
         + "Or not. " * 20
     )
     made = summarise("small.md", text, "", ESTIMATE)
