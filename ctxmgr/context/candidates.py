@@ -80,7 +80,7 @@ HISTORY = "history"
 """Source of items that combine many entries."""
 
 GOAL = "goal_context"
-_HINTS = {"task_context": "name the task with --task", GOAL: "name the folder of the goal with --goal"}
+_HINTS = {"task_context": "name the task with --task", GOAL: "name the folder of the goal with --goal-dir"}
 
 
 @dataclass(frozen=True, slots=True)
