@@ -329,12 +329,21 @@ def _emit_verbatim(command: str, how: OutputOptions, done: Answer) -> None:
         return
     say_warnings(done.warnings)
     write_lines(restored(ascii_json(row)) for row in as_rows(done.data))
+    say_more_rows(done)
 
 
 def say_warnings(lines: Iterable[str]) -> None:
     """Write each warning as a message of its own."""
     for line in lines:
         say(f"ctxmgr: {line}")
+
+
+def say_more_rows(done: Answer) -> None:
+    """Say which rows these are and how to get more, if there are more: the form of the answer does not hold its page."""
+    page = done.page
+    if page is not None and page["nextOffset"] is not None:
+        about = "" if page["totalIsExact"] else "about "
+        say(f"{page['offset'] + 1} to {page['nextOffset']} of {about}{page['total']}; more: --offset {page['nextOffset']}")
 
 
 def as_rows(data: Any) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ from ctxmgr.types.artifact import (
     Retention,
     RollbackRequest,
 )
-from ctxmgr.types.base import first_fault
+from ctxmgr.types.base import fault_words, first_fault
 from ctxmgr.workspace import Workspace
 
 _HELP = """Keep what agents produce, in versions.
@@ -426,5 +426,5 @@ def retention_settings(table: Mapping[str, Any]) -> dict[str, Any]:
         Retention.model_validate(dict(table), strict=True)
     except ValueError as error:
         first = first_fault(error)
-        raise InvalidInput(f"artifacts.{first['loc'][0]}: {first['msg']}", "e.g. keep_versions = 10") from None
+        raise InvalidInput(f"artifacts.{first['loc'][0]}{fault_words(first)}", "e.g. keep_versions = 10") from None
     return dict(table)

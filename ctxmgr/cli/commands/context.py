@@ -270,7 +270,7 @@ def request(
         # With some of the items the agent can continue. With none, the exit code tells a script.
         return Answer(
             [item.to_json() for item in found.items], lambda out: views.show_request_response(out, found.items), found.status,
-            warnings=list(workspace.guard.warnings), code=Exit.NOT_FOUND if found.status == "empty" else Exit.OK,
+            warnings=[*found.warnings, *workspace.guard.warnings], code=Exit.NOT_FOUND if found.status == "empty" else Exit.OK,
         )  # fmt: skip
 
     answer("context request", how, work, store=store, writes=True, lenient=True)

@@ -93,7 +93,7 @@ def show_diff(printer: Printer, found: ArtifactDiff) -> None:
         return
     for line in found.diff.removesuffix("\n").split("\n"):
         printer.block(line, style=_LINES.get(line[:1], ""))
-    printer.hint(f"{plural(found.added, 'line')} added, {found.removed} removed")
+    printer.hint(f"{plural(found.added, 'line')} added, {found.removed:,} removed")
 
 
 def show_new_version(printer: Printer, done: NewVersion) -> None:

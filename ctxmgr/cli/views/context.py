@@ -190,8 +190,8 @@ _KEYS = (
     Column("DESCRIPTION", give=6, least=10, optional=True),
 )  # fmt: skip
 _RUNS = (
-    Column("ID", give=4, least=8), Column("AGENT", give=2, least=12), Column("STATUS"), Column("TASK", give=3, least=6),
-    Column("SPRINT", give=5, least=5, optional=True), Column("STARTED", give=5, least=10, steps=TIME_STEPS),
+    Column("ID", give=1, least=13), Column("AGENT", give=2, least=12), Column("STATUS"), Column("TASK", give=3, least=6),
+    Column("SPRINT", give=5, least=5, optional=True), Column("STARTED", give=5, least=16, steps=TIME_STEPS),
     Column("TOOK", right=True), Column("CONTEXT", right=True, optional=True), Column("ERROR", fill=True, least=10),
 )  # fmt: skip
 _STYLES = {"started": "open", "completed": "ok", "failed": "error"}

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ctxmgr.log.json_value import plain
-from ctxmgr.log.masking import mask_value
+from ctxmgr.log.mask_prefilter import mask_value
 from ctxmgr.recover.evidence.quotes import (
     OMISSION,
     answers,
