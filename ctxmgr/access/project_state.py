@@ -148,7 +148,7 @@ def set_keys(store: Store, guard: AccessGuard, request: SetContextRequest) -> Se
     """Set all given context keys or none, and record the change in history. The answer has the old and the new values.
 
     Raises:
-        Denied: the asker may not set a key, whether it exists or not.
+        Denied: the asker may not set a key, whether it exists or not, or signs as somebody else.
         NotFound: a key does not exist, and creating keys is not requested.
         InvalidInput: a key is invalid, or a value does not have its type.
     """
@@ -157,7 +157,7 @@ def set_keys(store: Store, guard: AccessGuard, request: SetContextRequest) -> Se
     if refused:
         guard.log("context set", "write", denied=[key_resource(key) for key in refused], resource_type="context")
         raise Denied(f"{guard.agent} may not set the context key {refused[0]!r}", "'ctxmgr access explain' names the rule")
-    author = request.author or guard.agent or "operator"
+    author = guard.sign(request.author, "context set")
     # Read old values and append new ones in one transaction, so that the second of two writers sees the first one's change.
     with store.engine.transaction():
         known = {item.key: item for item in store.shared.context_keys()}

@@ -23,9 +23,6 @@ from ctxmgr.types.artifact import KeptVersion, NewVersion, PruneResult, Retentio
 CURRENT_ARTIFACT = ("project", "current")
 """The pointer to the current version as a resource of rules: who may write it may roll back what others made."""
 
-OPERATOR_NAME = "operator"
-"""Signature of the person whose store it is."""
-
 _DAY = 86_400
 
 
@@ -40,7 +37,7 @@ def create_version(store: Store, guard: AccessGuard, description: str, author: s
     if not description.strip():
         raise InvalidInput("a description can't be empty", "say what the version is")
     require_versions(guard, "version create")
-    author = require_author(guard, author)
+    author = guard.sign(author, "version create")
     with write_access(store) as access:
         if access.current is None:
             raise NotFound("there is no version yet", "'ctxmgr artifact put' makes the first one")
@@ -64,7 +61,7 @@ def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author
     if not reason.strip():
         raise InvalidInput("a rollback needs a reason", "say it with --reason")
     require_versions(guard, "version rollback")
-    author = require_author(guard, author)
+    author = guard.sign(author, "version rollback")
     with write_access(store) as access:
         target = store.artifacts.version(version)
         if access.current is None or target is None or target.pruned is not None:
@@ -83,17 +80,6 @@ def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author
             Views(access.folder).point(version)
         guard.log("version rollback", "write", changed)
         return RollbackResult(current_version=version, rolled_back_from=access.current, reason=reason)
-
-
-def require_author(guard: AccessGuard, author: str | None) -> str:
-    """Return the author to sign with: the operator may name anybody, an agent only itself.
-
-    Raises:
-        Denied: an agent signs as another one.
-    """
-    if guard.agent is not None and author not in (None, guard.agent):
-        raise Denied(f"{guard.agent} may not sign as {author}", "leave --by out, or --as")
-    return author or guard.agent or OPERATOR_NAME
 
 
 def require_versions(guard: AccessGuard, command: str) -> None:
@@ -194,7 +180,7 @@ def _prune(store: Store, guard: AccessGuard, retention: Retention) -> PruneResul
         removed, kept, gone = _plan(store, retention)
         require_writes(guard, sorted({(row.agent, row.name) for row in gone.values()}), "version prune")
         if removed:
-            author = guard.agent or OPERATOR_NAME
+            author = guard.sign(None, "version prune")
             # The event first: a crash after it leaves surplus files, which repair removes. The other order would leave listed
             # versions without content.
             append(store, PRUNED, author, {"versions": removed, "by": author}, lambda: is_unchanged(store, access))

@@ -33,7 +33,7 @@ from ctxmgr.types.plain_records import build
 from ctxmgr.types.view import EntryView
 
 REFLECTOR = "reflect"
-"""Default author of stored reflections, which are made by rules, not by a person or a model."""
+"""Author of a reflection that the operator keeps unsigned: rules made it, not a person or a model."""
 MAX_EXPANDED = 200
 """Maximum number of entries around the links of one episode. Those around its first links are kept."""
 
@@ -55,12 +55,16 @@ class EmbeddedMemory:
     def retain(self, request: RetainRequest) -> RetainResponse:
         """Store a text as an episode of the named session, else of the session of its entries, else of the latest session.
 
+        An agent signs it as itself.
+
         Raises:
+            Denied: an agent signs as another one, or may not write there.
             InvalidInput: "Memory text cannot be empty". NoHistory: there is no session to store it in.
             OutOfBounds, NotFound: a named entry, session or superseded episode does not exist.
         """
         key = session_key(self._store, request.session, next(iter(request.entry_ids), None))
-        return RetainResponse(episode=self._write(key, request))
+        signed = request.model_copy(update={"author": self._store.signature(request.author)})
+        return RetainResponse(episode=self._write(key, signed))
 
     def recall(self, request: RecallRequest) -> RecallResponse:
         """Return the best matching episodes, newer ones first among equals.
@@ -100,7 +104,7 @@ class EmbeddedMemory:
         """Store a reflection in the named session, else in the session of its newest source, and return its id."""
         session = request.session or answer.sessions[0]
         key = session_key(self._store, session)
-        author = request.author or REFLECTOR
+        author = self._store.signature(request.author) or REFLECTOR
         former = next(
             (e for e in found.episodes if _is_reflection(e) and e.author == author and answers_query(e, request.query)), None
         )
