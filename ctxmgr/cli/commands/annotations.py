@@ -229,7 +229,7 @@ def retain(
         tell_session(workspace.store, named, kept.session)
         return Answer(kept.to_json(), lambda out: show_episodes(out, [kept]))
 
-    answer("memory retain", how, work, store=store, writes=True)
+    answer("memory retain", how, work, store=store, create=True)
 
 
 @memory_app.command("recall")
