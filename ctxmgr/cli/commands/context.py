@@ -202,14 +202,11 @@ def assemble(
         asked = build(
             AssembleRequest, agent=agent, max_tokens=max_tokens, reserve_prompt=reserve_prompt, reserve_task=reserve_task,
             counter=counter, task=task, task_context=_read(task_context), items=also,
-            goal=goal_source(goal), version=version_number(version),
-            diff=diff, dry_run=plan,
+            goal=goal_source(goal), version=version_number(version), diff=diff, dry_run=plan,
         )  # fmt: skip
         improver = _improver(workspace, model, base_url, timeout)
-        supply = workspace.supply if improver is None else workspace.supply.with_improver(improver)
-        made = supply.assemble(asked)
-        reason = "there is no store yet" if NOTHING_YET in workspace.warnings else "the store can only be read"
-        warnings = [] if plan or made.id else [f"the package is not recorded: {reason}"]
+        made = (workspace.supply if improver is None else workspace.supply.with_improver(improver)).assemble(asked)
+        warnings = [] if plan or made.id else [_why_not_recorded(workspace)]
         if improver is not None and improver.failure:
             warnings.append(f"not every summary is the model's: {improver.failure}")
         return Answer(
@@ -221,6 +218,11 @@ def assemble(
     answer(
         "context assemble", _package_options(json_, format_, fields, jq, raw), work, store=store, writes=not plan, lenient=True
     )
+
+
+def _why_not_recorded(workspace: Workspace) -> str:
+    reason = "there is no store yet" if NOTHING_YET in workspace.warnings else "the store can only be read"
+    return f"the package is not recorded: {reason}"
 
 
 def _improver(workspace: Workspace, model: str | None, base_url: str | None, timeout: float | None) -> ModelImprover | None:
