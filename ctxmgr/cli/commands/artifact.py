@@ -292,7 +292,7 @@ def create(
     description: Annotated[str | None, typer.Argument(help="Description of the version.")] = None,
     described: Annotated[str | None, typer.Option("--description", "-d", help="Description, as an option.")] = None,
     author: Annotated[
-        str | None, typer.Option("--by", metavar="NAME", help="Author of the version; else the one that asks.")
+        str | None, typer.Option("--by", metavar="NAME", help="Author of the version; else the agent that asks.")
     ] = None,
     store: o.Store = None,
     *,
@@ -319,7 +319,7 @@ def rollback(
     version: Annotated[str, typer.Argument(metavar="N", help="The version to make current.")],
     reason: Annotated[str, typer.Option("--reason", help="Reason, which is recorded.")],
     author: Annotated[
-        str | None, typer.Option("--by", metavar="NAME", help="Author of the rollback; else the one that asks.")
+        str | None, typer.Option("--by", metavar="NAME", help="Author of the rollback; else the agent that asks.")
     ] = None,
     store: o.Store = None,
     *,

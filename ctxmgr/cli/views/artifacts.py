@@ -33,6 +33,10 @@ _ARTIFACTS = (
     Column("SINCE", right=True), Column("TIME", give=4, least=10, optional=True, steps=TIME_STEPS),
     Column("ID", give=5, least=12, optional=True), Column("DESCRIPTION", fill=True, least=8),
 )  # fmt: skip
+_ROLLBACKS = (
+    Column("TIME", give=4, least=10, steps=TIME_STEPS), Column("TO", right=True), Column("FROM", right=True),
+    Column("BY", give=2, least=8), Column("REASON", fill=True, least=12),
+)  # fmt: skip
 _VERSIONS = (
     Column(""), Column("VERSION", right=True), Column("FROM", right=True, give=7, optional=True), Column("CHANGED", right=True),
     Column("ARTIFACTS", right=True), Column("BY", give=2, least=8), Column("TIME", give=4, least=10, steps=TIME_STEPS),
@@ -125,6 +129,20 @@ def show_versions(printer: Printer, versions: Sequence[VersionView]) -> None:
             for item in versions
         ),
     )  # fmt: skip
+    made = sorted(((rollback, item) for item in versions for rollback in item.rollbacks), key=lambda pair: pair[0].at or "")
+    if made:
+        printer.heading("Rollbacks")
+        printer.table(
+            _ROLLBACKS,
+            (
+                [
+                    date_span(rollback.at, printer.terminal), str(item.version),
+                    "" if rollback.from_version is None else str(rollback.from_version), Span(rollback.by or "", "name"),
+                    rollback.reason or "",
+                ]
+                for rollback, item in made
+            ),
+        )  # fmt: skip
 
 
 def show_prune_result(printer: Printer, done: PruneResult) -> None:

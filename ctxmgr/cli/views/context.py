@@ -12,7 +12,7 @@ from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, date_span, plural,
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.types.context_package import AssembleResponse, BudgetRow, Decision, ItemExplanation, RequestedItem
-    from ctxmgr.types.project_state import AgentNeed, ContextKey, Execution, KeyChange
+    from ctxmgr.types.project_state import AgentNeed, ContextKey, Execution, KeyChange, LoggedKeyChange
 
 
 _BUDGET = (
@@ -224,6 +224,30 @@ def show_changes(printer: Printer, changes: Sequence[KeyChange]) -> None:
     for change in changes:
         before = [] if change.created else [Span(value_text(change.old_value), "dim"), f" {printer.symbols.arrow} "]
         printer.line(Span(f"{change.key}  ", "strong"), *before, value_text(change.new_value), hang=4)
+
+
+_CHANGES = (
+    Column("TIME", give=4, least=10, steps=TIME_STEPS), Column("KEY", give=2, least=10), Column("OLD", give=3, least=8),
+    Column("NEW", fill=True, least=12), Column("BY", give=4, least=6),
+)  # fmt: skip
+
+
+def show_context_log(printer: Printer, changes: Sequence[LoggedKeyChange]) -> None:
+    """Show past changes of context keys, one per row."""
+    if not changes:
+        printer.hint("No value was set yet. Set one: ctxmgr context set current_sprint S1-01")
+        return
+    printer.table(
+        _CHANGES,
+        (
+            [
+                date_span(change.at, printer.terminal), Span(change.key, "strong"),
+                Span("" if change.created else value_text(change.old_value), "dim"), value_text(change.new_value),
+                Span(change.by or "", "name"),
+            ]
+            for change in changes
+        ),
+    )  # fmt: skip
 
 
 def show_executions(printer: Printer, runs: Sequence[Execution]) -> None:
