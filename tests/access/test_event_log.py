@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ctxmgr.access.event_log import list_accesses, list_changes
@@ -81,8 +83,15 @@ def test_an_agent_is_shown_the_changes_that_it_may_read(store: Store, operator: 
 
 def test_odd_records_of_another_program_are_listed_as_far_as_they_go(store: Store, operator: AccessGuard) -> None:
     """Whatever a foreign history holds in these events, the lists answer."""
-    odd = {"agent": 5, "granted": "x", "denied": [{"type": "artifact"}, 7], "grantedCount": True, "hidden": None, "failed": []}
-    changes = {"changes": [{"key": "k", "type": [], "value": {"a": 1}}, {"key": 3}, "x"], "by": {}}
+    odd: dict[str, Any] = {
+        "agent": 5,
+        "granted": "x",
+        "denied": [{"type": "artifact"}, 7],
+        "grantedCount": True,
+        "hidden": None,
+        "failed": [],
+    }
+    changes: dict[str, Any] = {"changes": [{"key": "k", "type": [], "value": {"a": 1}}, {"key": 3}, "x"], "by": {}}
     for number, (kind, data) in enumerate(((ACCESS, odd), (KEY, changes))):
         store.append([build("event", PROJECT, None, id=f"e{number}", type=kind, data=data)])
 

@@ -204,8 +204,9 @@ def test_memory_of_a_log_file_is_kept_in_the_log(tmp_path: Path) -> None:
     assert [row["text"] for row in ran.envelope["data"]] == ["deploy by rsync"]
 
 
-def test_the_first_memory_of_a_project_is_kept(empty_project: Path) -> None:
+def test_the_first_memory_of_a_project_is_kept(empty_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The example of the help works in an empty folder: the store is made there, and the text is recalled."""
+    monkeypatch.delenv("CTXMGR_STORE", raising=False)
     kept = run("memory", "retain", "deploys need the VPN", "--json")
 
     assert (kept.code, kept.envelope["data"]["session"]) == (0, "memory")
