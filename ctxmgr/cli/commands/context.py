@@ -30,6 +30,7 @@ from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
     from ctxmgr.cli.model_proposals import ModelImprover
+    from ctxmgr.cli.terminal import Printer
 
 
 NeedingAgent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent that has the need.")]
@@ -209,12 +210,17 @@ def assemble(
         if improver is not None and improver.failure:
             warnings.append(f"not every summary is the model's: {improver.failure}")
         return Answer(
-            made.to_json(), lambda out: views.show_package(out, made, yaml=format_ == "yaml"),
+            made.to_json(), lambda out: views.show_package(out, made, yaml=_is_yaml(out, format_)),
             "partial" if made.package.missing else "ok", warnings=[*warnings, *workspace.guard.warnings],
         )  # fmt: skip
 
     # Lenient: an agent also gets its package from a read-only store. The package is not recorded then.
     answer("context assemble", _package_options(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
+
+
+def _is_yaml(printer: Printer, form: str | None) -> bool:
+    # The reader of a pipe is an agent, which needs the package itself instead of a view.
+    return form == "yaml" or (form != "md" and not printer.terminal)
 
 
 def _improver(workspace: Workspace, model: str | None, base_url: str | None, timeout: float | None) -> ModelImprover | None:
