@@ -183,7 +183,7 @@ def get(
         # JSON holds the content. For a person, a pipe or a file the content is copied in pieces, however large it is.
         if output is None and how.format != "table":
             found = workspace.artifacts.get(request)
-            return add_warnings(Answer(found.to_json(), lambda out: views.show_artifact(out, found.artifact)), workspace)
+            return add_warnings(Answer(found.to_json(), lambda out: views.show_artifact(out, found)), workspace)
         view, content = workspace.artifacts.open(request)
         data = GetResponse(artifact=view).to_json()
         if output is None:

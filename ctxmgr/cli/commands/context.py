@@ -32,6 +32,7 @@ from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
     from ctxmgr.cli.model_proposals import ModelImprover
+    from ctxmgr.cli.terminal import Printer
 
 
 NeedingAgent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent that has the need.")]
@@ -210,7 +211,7 @@ def assemble(
         if improver is not None and improver.failure:
             warnings.append(f"not every summary is the model's: {improver.failure}")
         return Answer(
-            made.to_json(), lambda out: views.show_package(out, made, yaml=format_ == "yaml"),
+            made.to_json(), lambda out: views.show_package(out, made, yaml=_is_yaml(out, format_)),
             "partial" if made.package.missing else "ok", warnings=[*warnings, *workspace.guard.warnings],
         )  # fmt: skip
 
@@ -223,6 +224,11 @@ def assemble(
 def _why_not_recorded(workspace: Workspace) -> str:
     reason = "there is no store yet" if NOTHING_YET in workspace.warnings else "the store can only be read"
     return f"the package is not recorded: {reason}"
+
+
+def _is_yaml(printer: Printer, form: str | None) -> bool:
+    # The reader of a pipe is an agent, which needs the package itself instead of a view.
+    return form == "yaml" or (form != "md" and not printer.terminal)
 
 
 def _improver(workspace: Workspace, model: str | None, base_url: str | None, timeout: float | None) -> ModelImprover | None:

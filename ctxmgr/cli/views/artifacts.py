@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.artifact import (
         ArtifactDiff,
         ArtifactView,
+        GetResponse,
         NewVersion,
         PruneResult,
         PutResponse,
@@ -59,8 +60,9 @@ def _row(printer: Printer, item: ArtifactView) -> list[str | Span]:
     ]  # fmt: skip
 
 
-def show_artifact(printer: Printer, item: ArtifactView) -> None:
-    """Show all fields of one artifact."""
+def show_artifact(printer: Printer, found: GetResponse) -> None:
+    """Show all fields of one artifact, and its content if that is text."""
+    item = found.artifact
     printer.pairs(
         (
             ("artifact", f"{item.agent}/{item.name}"), ("id", item.id), ("type", item.type), ("since", f"v{item.version}"),
@@ -70,6 +72,8 @@ def show_artifact(printer: Printer, item: ArtifactView) -> None:
         ),
         indent=0,
     )  # fmt: skip
+    if found.content is not None and found.encoding == "utf-8":
+        printer.block(found.content.removesuffix("\n"))
 
 
 def show_put_response(printer: Printer, done: PutResponse) -> None:

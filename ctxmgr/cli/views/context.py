@@ -38,9 +38,8 @@ _MAX_LINES = 12
 
 
 def show_package(printer: Printer, made: AssembleResponse, *, yaml: bool) -> None:
-    """Write the package itself for a program; on a terminal, show its content."""
-    # The reader of a pipe is an agent, which needs the package itself instead of a view.
-    if yaml or not printer.terminal:
+    """Write the package itself as YAML, or show what is in it and why."""
+    if yaml:
         _write_yaml(printer, made)
         return
     package = made.package
