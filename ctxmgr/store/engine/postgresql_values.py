@@ -113,7 +113,7 @@ _PACKED: dict[str, Callable[[Any], bytes]] = {
 }  # fmt: skip
 
 
-_EMPTY = {kind: packed(()) for kind, packed in _PACKED.items() if kind != "BIGINT"}
+_EMPTY = {kind: b"0" if kind == "BIGINT" else packed(()) for kind, packed in _PACKED.items()}
 
 
 def pack_values(kinds: Sequence[str], values: Sequence[Any]) -> list[bytes]:
