@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
 from ctxmgr.diagnose.evidence.calls import EDITOR_VERBS, command_of, fields_of
-from ctxmgr.diagnose.evidence.texts import sentences_in
+from ctxmgr.diagnose.evidence.texts import sentences_in, strip_escapes
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -243,8 +243,8 @@ _LEAST_PART = 40
 
 
 def clean(text: str) -> str:
-    """Return text without invisible characters: controls, writing directions, zero-width characters."""
-    text = text[:_LONGEST].replace("\r\n", "\n").replace("\r", "\n")
+    """Return text without invisible characters: controls and escapes, writing directions, zero-width characters."""
+    text = strip_escapes(text[:_LONGEST]).replace("\r\n", "\n").replace("\r", "\n")
     text = text.replace("\u2028", "\n").replace("\u2029", "\n")
     return "".join(map(_visible_character, text))
 

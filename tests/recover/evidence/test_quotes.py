@@ -13,6 +13,7 @@ from ctxmgr.recover.evidence.quotes import (
     brief_input,
     call_line,
     citable_ids,
+    clean,
     clip_middle,
     clock,
     compact,
@@ -67,6 +68,11 @@ def test_small_values_are_kept(value: Any) -> None:
     """A value that is neither long nor wide nor deep is not changed by shortening."""
     assume(len(json.dumps(value)) < 12 and -(2**63) < (value if isinstance(value, int) else 0) < 2**63)
     assert shorten_value(value, 400) == value
+
+
+def test_colours_leave_nothing_behind() -> None:
+    """The characters of a colour are no part of a quote, although only its escape character can't be printed."""
+    assert clean("\x1b[38;21m[*] Performing SQUFOF\x1b[0m\n") == "[*] Performing SQUFOF\n"
 
 
 def test_the_middle_is_left_out() -> None:
