@@ -19,7 +19,7 @@ from ctxmgr.diagnose.evidence.texts import capital, sentences_in, strip_line_num
 from ctxmgr.diagnose.interface import MOST_ERROR
 from ctxmgr.diagnose.related.related_lines import MOST_SOURCE
 from ctxmgr.recover.evidence.brief import Brief, Case, rare_results
-from ctxmgr.recover.evidence.history_reader import FAILED, PEOPLE, SpokenMessage, changes_something, words
+from ctxmgr.recover.evidence.history_reader import BY_CLIENT, FAILED, PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.quotes import (
     QUOTED,
     call_line,
@@ -41,7 +41,7 @@ from ctxmgr.recover.evidence.retrieval import RetrievedRecord
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Finding, Quote
 from ctxmgr.types.memory import MEMORY_TAG
-from ctxmgr.types.view import EntryView, NoteView
+from ctxmgr.types.view import EntryView, EventView, NoteView
 
 LONGEST = 3_000
 """Maximum characters of a prompt. An agent reads all of it, at the cost of its own context."""
@@ -437,7 +437,13 @@ def _quote_related(found: RelatedRecord) -> _Quote:
     """Return a record of another session or of memory as a quote, with its origin in words."""
     row = found.row
     if not isinstance(row, EntryView):
-        who = "" if row.type == MEMORY_TAG else ", the user said" if row.type in PEOPLE else ", an agent said"
+        who = (
+            ""
+            if row.type == MEMORY_TAG
+            else ", the user said"
+            if row.type in PEOPLE
+            else f", {'the client' if row.type in BY_CLIENT else 'an agent'} said"
+        )
         return _Quote(f"{found.source}{who}", found.excerpt or words(row.data))
     return _of(found.source, row, found.excerpt)
 
@@ -470,8 +476,16 @@ def _quote_retrieved(given: PromptInput, found: RetrievedRecord, *, whole: bool)
         if whole and of_result and len(text) <= _WHOLE:
             return replace(_of(source, row, text), most=_WHOLE)
         return _of(source, row, found.excerpt)
-    who = "the user" if row.type in PEOPLE else "you" if row.agent == given.target else display_name(row.agent or "an agent")
-    return _Quote(capital(f"{may}{who} said{clock_phrase(row.ts)}{replaces}"), found.excerpt or words(row.data))
+    who = "you" if row.agent == given.target else display_name(row.agent or "an agent")
+    who = "the user" if row.type in PEOPLE else "the client" if row.type in BY_CLIENT else who
+    return _Quote(capital(f"{may}{who} said{_moment(given, row)}{replaces}"), found.excerpt or words(row.data))
+
+
+def _moment(given: PromptInput, event: EventView) -> str:
+    """Return when a message was said: its time, else how many calls ago."""
+    newest = [*given.brief.latest, *given.brief.members][-1:]
+    ago = newest[0].index - event.after if newest and event.after is not None else 0
+    return clock_phrase(event.ts) or (f" {ago} calls ago" if ago > 1 else "")
 
 
 def _source(given: PromptInput, entry: EntryView) -> str:
