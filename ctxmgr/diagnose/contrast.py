@@ -11,7 +11,16 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change, start_clause
-from ctxmgr.diagnose.evidence.calls import SILENT, command_of, edited_paths, path_of, same_file, subject, tool_phrase
+from ctxmgr.diagnose.evidence.calls import (
+    SILENT,
+    command_of,
+    edited_paths,
+    only_looks,
+    path_of,
+    same_file,
+    subject,
+    tool_phrase,
+)
 from ctxmgr.diagnose.evidence.files import FOREIGN
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -151,17 +160,22 @@ def _diagnose_silence(evidence: Evidence, step: EntryView) -> Diagnosis:
         )  # fmt: skip
     call = _describe_call(evidence, step)
     cause = f"Not known why: {call}{start_clause(step)} has not returned, and the record does not say what it waits for."
-    look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
-    if command_of(step):
+    made, check = edited_paths(step), "Look for what it was to produce: a file, a commit, a row."
+    read = f": read {join_names(map(evidence.name, made))}" if made else ""
+    look = f"Find out whether it took effect before you do anything again{read}; if you make the call again, set a time limit."
+    if made:
+        check = "The change must be there once."
+    elif only_looks(step):
+        look = "Make the call again with a time limit: it changes nothing. If it does not return then either, go on without it."
+        check = "It must return within the limit."
+    elif command_of(step):
         look = process_look(command_of(step))
         look += " Find out whether it took effect before you run it again, and set a time limit then."
-    quotes = [evidence.quote(step, call_input(step)[:300])]
+    quotes = [evidence.quote_call(step)]
     if evidence.last_progress is not None:
         cause += f" The last step that brought something new was {evidence.source(evidence.last_progress)}."
         quotes.append(evidence.quote(evidence.last_progress))
-    return diagnosis(
-        KIND, cause, look, *quotes, check="Look for what it was to produce: a file, a commit, a row.", confidence="low"
-    )
+    return diagnosis(KIND, cause, look, *quotes, check=check, confidence="low")
 
 
 def _find_last_success(evidence: Evidence, step: EntryView) -> EntryView | None:
@@ -182,12 +196,12 @@ def _diagnose_changes_since(evidence: Evidence, step: EntryView, worked: EntryVi
     if between:
         first = between[0]
         cause += f"; the first change after that was {evidence.source(first)}, and {len(between)} were made in all."
-        quotes.append(evidence.quote(first, call_input(first)[:300]))
+        quotes.append(evidence.quote_call(first))
         look = f"Look at what {evidence.source(first)} changed, undo it in a copy, and see whether the call works then."
     elif perhaps:
         source = evidence.source(perhaps[0])
         cause += f"; the first call after that which may have changed something was {source}."
-        quotes.append(evidence.quote(perhaps[0], call_input(perhaps[0])[:300]))
+        quotes.append(evidence.quote_call(perhaps[0]))
         look = f"Look at what {source} changed, if anything, and see whether the call works without it."
     else:
         cause += ", and no change is recorded since."

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from ctxmgr.text.patterns import lazy_pattern
 
+OMISSION = " … "
 SHORT, EXCERPT = 120, 300
 """Characters of a quote within a sentence, and of a separate quote."""
 
@@ -91,6 +92,14 @@ def clip(text: str, limit: int) -> str:
         return text
     head = (limit - 1) * 2 // 3
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
+
+
+def clip_middle(text: str, limit: int) -> str:
+    """Return text of at most ``limit`` characters; a longer one loses its middle: errors often say most at their ends."""
+    if len(text) <= limit:
+        return text
+    room = limit - len(OMISSION)
+    return f"{text[: room // 2]}{OMISSION}{text[len(text) - (room - room // 2) :]}"
 
 
 # What follows a semicolon in lower case, or begins with a quoted name, goes on with the same sentence

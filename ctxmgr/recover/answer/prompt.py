@@ -7,13 +7,14 @@ words are quoted without a fence. Permissions, approvals and orders come from pe
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.detect.step import duration
 from ctxmgr.diagnose import CauseExplanation
 from ctxmgr.diagnose.errors.lines import is_telling
-from ctxmgr.diagnose.evidence.calls import command_of, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, input_text, only_looks, path_of
 from ctxmgr.diagnose.evidence.messages import BY_USER
 from ctxmgr.diagnose.evidence.texts import capital, sentences_in, strip_line_numbers, strip_wrapper
 from ctxmgr.diagnose.interface import MOST_ERROR
@@ -30,7 +31,6 @@ from ctxmgr.recover.evidence.quotes import (
     display_name,
     fence_text,
     in_line,
-    input_text,
     quote_person,
     result_text,
     times,
@@ -511,7 +511,9 @@ def _not_again(given: PromptInput) -> str:
     if finding is None or not steps:
         return ""
     if finding.severity == "hung":
-        return "Do not make the open call again before you know whether it took effect."
+        open_calls = [each for each in given.brief.members if each.status == "open"]
+        looks = bool(open_calls) and all(map(only_looks, open_calls))
+        return "" if looks else "Do not make the open call again before you know whether it took effect."
     failed = [step for step in steps if step.status in FAILED]
     vain = next(filter(changes_something, failed), failed[0] if failed else None)
     if vain is None or len(steps) == 1:
@@ -544,6 +546,7 @@ def _last_resort(given: PromptInput) -> str:
 
 _LEADING = lazy_pattern(r"^(?:> |\s*\d+[\t|:→] ?)")
 """A mark before a line: the ``>`` of a person's words, or the line number that a client adds."""
+_OMITTED = lazy_pattern(r"^…(?:\n\s*…)+$", re.MULTILINE)
 _LONG, _LEAST_NEWS, _BEGINNING = 25, 12, 80
 """Characters from which a line is compared; from which a text is worth a quote; by which a text within a sentence is known."""
 
@@ -571,7 +574,7 @@ class ShownText:
             if not again or left[-1:] != ["…"]:
                 left.append("…" if again else line)
             seen.add(key)
-        news = "\n".join(left)
+        news = _OMITTED.sub("…", "\n".join(left))
         return news if news == text or sum(map(str.isalnum, news)) >= _LEAST_NEWS else ""
 
 

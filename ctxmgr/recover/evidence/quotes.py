@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
-from ctxmgr.diagnose.evidence.calls import EDITOR_VERBS, command_of, fields_of
-from ctxmgr.diagnose.evidence.texts import sentences_in, strip_escapes
+from ctxmgr.diagnose.evidence.calls import EDITOR_VERBS, command_of, fields_of, flat_text
+from ctxmgr.diagnose.evidence.texts import clip_middle, sentences_in, strip_escapes
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -20,7 +20,6 @@ from ctxmgr.types.view import EntryView
 _Item = TypeVar("_Item")
 
 EXCERPT = 400
-OMISSION = " … "
 CITABLE = 200
 """Longest id that is cited. Sources choose their ids; this limit keeps continuations small whatever they choose."""
 
@@ -48,14 +47,6 @@ def quote_text(text: str, limit: int = EXCERPT) -> str:
         if len(written) <= limit + limit // 4 + 2 or cut <= _SHORTEST:
             return written
         cut //= 2
-
-
-def clip_middle(text: str, limit: int) -> str:
-    """Return text of at most ``limit`` characters; a longer one loses its middle: errors often say most at their ends."""
-    if len(text) <= limit:
-        return text
-    room = limit - len(OMISSION)
-    return f"{text[: room // 2]}{OMISSION}{text[len(text) - (room - room // 2) :]}"
 
 
 def one_line(text: str) -> str:
@@ -312,38 +303,13 @@ def call_line(entry: EntryView, limit: int = 120) -> str:
     if told is not None and isinstance(pattern, str) and pattern not in ("", told):
         told = f"{pattern} in {told}"  # searches of one folder differ in what they look for
     if told is None:
-        told = entry.input if isinstance(entry.input, str) else _flat(entry.input)
+        told = entry.input if isinstance(entry.input, str) else flat_text(entry.input)
     return f"{in_line(entry.action, 60)} {in_line(told, limit)}".rstrip()
 
 
 def result_text(entry: EntryView) -> str:
     """Return a call's result as text."""
-    return "\n".join(part if isinstance(part, str) else _flat(part) for part in answers(entry))
-
-
-def input_text(entry: EntryView) -> str:
-    """Return a call's input as text; the name of the argument is left out if there is only one text."""
-    fields = fields_of(entry)
-    return _flat(next(iter(fields.values())) if len(fields) == 1 else entry.input)
-
-
-def _flat(value: Any) -> str:
-    """Return a JSON value as a reader would write it: texts unquoted, members as ``name: value``."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        if fields.keys() <= {"type", "text"}:
-            return str(fields.get("text", ""))
-        return ", ".join(f"{name}: {_short(item)}" for name, item in list(fields.items())[:12])
-    if isinstance(value, list):
-        items = cast("list[Any]", value)[:12]
-        return "\n".join(_flat(item) if isinstance(item, dict | str) else _short(item) for item in items)
-    return "" if value is None else str(value)[:200]
-
-
-def _short(value: Any) -> str:
-    return clip_middle(value, 400) if isinstance(value, str) else clip_middle(str(value), 200)
+    return "\n".join(part if isinstance(part, str) else flat_text(part) for part in answers(entry))
 
 
 def clock(ts: str | None) -> str:

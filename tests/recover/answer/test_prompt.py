@@ -408,3 +408,14 @@ def test_a_message_without_a_time_is_told_with_its_age(store: Store) -> None:
     prompt = recover(store, force=True, plan=True).prompt
 
     assert "ou said 5 calls ago:" in prompt, prompt
+
+
+def test_an_open_call_is_told_once(store: Store) -> None:
+    """The headline shows it. A listing may be made again, whatever became of the first one."""
+    given = {"command": "rg --files", "workdir": "/tmp"}
+    store.append([said("s", 0, "inspect files"), *call("s", 0, "shell", given, open_=True)])
+    prompt = recover(store, force=True, plan=True).prompt
+
+    assert prompt.count("rg --files\n") == 1, prompt
+    assert "What is known" not in prompt
+    assert "Do not make the open call again" not in prompt
