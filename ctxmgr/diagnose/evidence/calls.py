@@ -432,7 +432,8 @@ def only_looks(entry: EntryView) -> bool:
         parts = [part.strip() for part in _PART.split(command) if part.strip()]
         asks = _ASKS_SERVER.match(command) is not None and not _SENDS.search(command)
         return asks or all(_part_looks(part) for part in parts)
-    sends = str(fields_of(entry).get("method", "GET")).upper() not in ("GET", "HEAD")
+    fields = fields_of(entry)
+    sends = str(fields.get("method", "GET")).upper() not in ("GET", "HEAD") or bool(fields.get("chars"))  # keys for a terminal
     if may_change(entry) or sends or _OPENS.search(entry.action) or _WRITES_ROWS.search(call_input(entry)):
         return False
     return vocabulary.classify(entry.action, "", "") in _LOOKS

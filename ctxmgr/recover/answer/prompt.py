@@ -7,7 +7,6 @@ words are quoted without a fence. Permissions, approvals and orders come from pe
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 
 from ctxmgr.base.light_dataclass import dataclass, replace
@@ -546,7 +545,6 @@ def _last_resort(given: PromptInput) -> str:
 
 _LEADING = lazy_pattern(r"^(?:> |\s*\d+[\t|:→] ?)")
 """A mark before a line: the ``>`` of a person's words, or the line number that a client adds."""
-_OMITTED = lazy_pattern(r"^…(?:\n\s*…)+$", re.MULTILINE)
 _LONG, _LEAST_NEWS, _BEGINNING = 25, 12, 80
 """Characters from which a line is compared; from which a text is worth a quote; by which a text within a sentence is known."""
 
@@ -574,7 +572,7 @@ class ShownText:
             if not again or left[-1:] != ["…"]:
                 left.append("…" if again else line)
             seen.add(key)
-        news = _OMITTED.sub("…", "\n".join(left))
+        news = "\n".join(left)
         return news if news == text or sum(map(str.isalnum, news)) >= _LEAST_NEWS else ""
 
 

@@ -224,6 +224,7 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
+_OMITTED = lazy_pattern(r"(?m)^…(?:\n\s*…)+$")
 _TICKS = lazy_pattern(r"`{3,}")
 _SHOWN_FIRST = ("file_path", "filePath", "notebook_path", "path", "pattern", "query", "url", "prompt", "description", "name")
 _KEPT = "\n\t"
@@ -254,7 +255,7 @@ def in_line(text: str, limit: int) -> str:
 def fence_text(text: str, limit: int) -> str:
     """Return text in a fence of backticks longer than any in the text; its middle is left out beyond ``limit`` characters."""
     lines = [_plain(line) for line in clean(text).strip("\n").split("\n")]
-    shown = cut_lines("\n".join(lines), limit)
+    shown = _OMITTED.sub("…", cut_lines("\n".join(lines), limit))
     ticks = max((len(run) for run in _TICKS.findall(shown)), default=2) + 1
     mark = "`" * max(ticks, 3)
     return f"{mark}\n{shown}\n{mark}"

@@ -24,7 +24,6 @@ def test_a_line_that_was_shown_becomes_a_mark() -> None:
     shown.add(f"{first}\n{second}")
 
     assert shown.without_shown(f"   7\t{first}\n> {second}\nnobody has looked at its log") == "…\nnobody has looked at its log"
-    assert shown.without_shown(f"{first}\n\n{second}\nnobody has looked at it") == "…\nnobody has looked at it"
     assert shown.without_shown(f"{first}\n{second}\nok") == ""
     assert shown.without_shown(second) == ""
 

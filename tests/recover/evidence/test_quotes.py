@@ -19,6 +19,7 @@ from ctxmgr.recover.evidence.quotes import (
     compact,
     cut_lines,
     display_name,
+    fence_text,
     quote_text,
     shorten_value,
     times,
@@ -68,6 +69,12 @@ def test_small_values_are_kept(value: Any) -> None:
     """A value that is neither long nor wide nor deep is not changed by shortening."""
     assume(len(json.dumps(value)) < 12 and -(2**63) < (value if isinstance(value, int) else 0) < 2**63)
     assert shorten_value(value, 400) == value
+
+
+def test_one_mark_stands_for_all_that_is_left_out() -> None:
+    """Two cuts beside each other are one."""
+    assert fence_text("head\n…\n\n…\ntail", 80) == "```\nhead\n…\ntail\n```"
+    assert fence_text("\n".join(["a" * 30, "…", "b" * 30, "…", "c" * 30]), 70).count("…") == 1
 
 
 def test_colours_leave_nothing_behind() -> None:
