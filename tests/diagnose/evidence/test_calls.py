@@ -45,7 +45,8 @@ MAY_ACT = [
     bash("git branch -D old"), bash("ls > list.txt"), bash("echo $(./deploy.sh)"), bash("pytest --snapshot-update"),
     bash("curl -X POST localhost/start"), bash("npx eslint --fix ."), Call("zorgify", {}), Call("toggle_wifi", {}),
     Call("query", {"sql": "update t set a = 1"}), Call("fetch", {"method": "POST"}), Call("check_in_guest", {"id": 1}),
-    Call("open_valve", {"id": 1}), Call("write_stdin", {"chars": "yes", "session_id": 3}), bash("python3 -c 'import time, job; job.run()'"),
+    Call("open_valve", {"id": 1}), Call("write_stdin", {"chars": "yes", "session_id": 3}),
+    bash("python3 -c 'import time, job; job.run()'"),
     Call("browser_navigate", {"url": "a"}),
 ]  # fmt: skip
 
