@@ -30,6 +30,7 @@ from ctxmgr.recover.evidence.quotes import (
     display_name,
     fence_text,
     in_line,
+    mark_cuts,
     quote_person,
     result_text,
     times,
@@ -436,14 +437,9 @@ def _quote_related(found: RelatedRecord) -> _Quote:
     """Return a record of another session or of memory as a quote, with its origin in words."""
     row = found.row
     if not isinstance(row, EntryView):
-        who = (
-            ""
-            if row.type == MEMORY_TAG
-            else ", the user said"
-            if row.type in PEOPLE
-            else f", {'the client' if row.type in BY_CLIENT else 'an agent'} said"
-        )
-        return _Quote(f"{found.source}{who}", found.excerpt or words(row.data))
+        who = "the user" if row.type in PEOPLE else "the client" if row.type in BY_CLIENT else "an agent"
+        said = "" if row.type == MEMORY_TAG else f", {who} said"
+        return _Quote(f"{found.source}{said}", mark_cuts(found.excerpt, words(row.data)) or words(row.data))
     return _of(found.source, row, found.excerpt)
 
 
@@ -451,7 +447,8 @@ def _of(source: str, entry: EntryView, text: str | None = "") -> _Quote:
     """Return a quote of a call with its result; of a change with its input instead, since its output only confirms it."""
     edit = changes_something(entry) and not command_of(entry)
     call = in_line(entry.action, 60) if edit and not text and not path_of(entry) else call_line(entry)
-    return _Quote(source, text or (input_text(entry) if edit else result_text(entry)), call)
+    result = result_text(entry)
+    return _Quote(source, mark_cuts(text, result) if text else input_text(entry) if edit else result, call)
 
 
 def _as_recorded(given: PromptInput, quote: Quote) -> str:
@@ -477,7 +474,9 @@ def _quote_retrieved(given: PromptInput, found: RetrievedRecord, *, whole: bool)
         return _of(source, row, found.excerpt)
     who = "you" if row.agent == given.target else display_name(row.agent or "an agent")
     who = "the user" if row.type in PEOPLE else "the client" if row.type in BY_CLIENT else who
-    return _Quote(capital(f"{may}{who} said{_moment(given, row)}{replaces}"), found.excerpt or words(row.data))
+    return _Quote(
+        capital(f"{may}{who} said{_moment(given, row)}{replaces}"), mark_cuts(found.excerpt, words(row.data)) or words(row.data)
+    )
 
 
 def _moment(given: PromptInput, event: EventView) -> str:
@@ -543,8 +542,8 @@ def _last_resort(given: PromptInput) -> str:
     return f"{again}If it fails again: stop, and ask the user who gave the task; say what you tried and what is missing."
 
 
-_LEADING = lazy_pattern(r"^(?:> |\s*\d+[\t|:→] ?)")
-"""A mark before a line: the ``>`` of a person's words, or the line number that a client adds."""
+_LEADING = lazy_pattern(r"^(?:> |… |\s*\d+[\t|:→] ?)")
+"""A mark before a line: the ``>`` of a person's words, that it was cut, or the line number that a client adds."""
 _LONG, _LEAST_NEWS, _BEGINNING = 25, 12, 80
 """Characters from which a line is compared; from which a text is worth a quote; by which a text within a sentence is known."""
 
@@ -564,7 +563,7 @@ class ShownText:
         """Return a text without lines that clients add. A mark replaces lines shown before. Returns "" if little is left."""
         text = strip_wrapper(clean(text)).strip("\n") or clean(text)
         keys, seen = _keys(text), set(self._lines)
-        if seen.issuperset([*filter(None, keys)]) or " ".join(text.split())[:_BEGINNING] in self._text:
+        if seen.issuperset([*filter(None, keys)]) or " ".join(text.split()).removeprefix("… ")[:_BEGINNING] in self._text:
             return ""
         left: list[str] = []
         for line, key in zip(text.split("\n"), keys, strict=True):

@@ -288,6 +288,13 @@ def cut_lines(text: str, limit: int) -> str:
     return "\n".join([*head, *(["…"] if lines else []), *reversed(tail)])
 
 
+def mark_cuts(part: str, text: str) -> str:
+    """Return a part of a text with marks where it begins or ends within a line."""
+    before, found, after = text.partition(part) if part else ("", "", "")
+    head, tail = before.rpartition("\n")[2].strip(), after.partition("\n")[0].strip()
+    return f"{'… ' if found and head else ''}{part}{' …' if tail else ''}"
+
+
 def quote_person(text: str, limit: int) -> str:
     """Return a person's words with a quotation mark (``>``) before each line."""
     lines = clip_middle(clean(text).strip(), limit).splitlines()

@@ -20,6 +20,7 @@ from ctxmgr.recover.evidence.quotes import (
     cut_lines,
     display_name,
     fence_text,
+    mark_cuts,
     quote_text,
     shorten_value,
     times,
@@ -75,6 +76,14 @@ def test_one_mark_stands_for_all_that_is_left_out() -> None:
     """Two cuts beside each other are one."""
     assert fence_text("head\n…\n\n…\ntail", 80) == "```\nhead\n…\ntail\n```"
     assert fence_text("\n".join(["a" * 30, "…", "b" * 30, "…", "c" * 30]), 70).count("…") == 1
+
+
+def test_a_part_of_a_line_is_marked() -> None:
+    """Whole lines are no cut, and what does not stand in a text gets no mark."""
+    text = 'head\n{"a": 1, "b": 2, "c": 3}\ntail'
+    assert mark_cuts('"b": 2,', text) == '… "b": 2, …'
+    assert mark_cuts('{"a": 1,', text) == '{"a": 1, …'
+    assert [mark_cuts(part, text) for part in ("tail", text, "other", "")] == ["tail", text, "other", ""]
 
 
 def test_colours_leave_nothing_behind() -> None:
