@@ -11,7 +11,16 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change, start_clause
-from ctxmgr.diagnose.evidence.calls import SILENT, command_of, edited_paths, path_of, same_file, subject, tool_phrase
+from ctxmgr.diagnose.evidence.calls import (
+    SILENT,
+    command_of,
+    edited_paths,
+    only_looks,
+    path_of,
+    same_file,
+    subject,
+    tool_phrase,
+)
 from ctxmgr.diagnose.evidence.files import FOREIGN
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -148,28 +157,39 @@ def _explain_silence(evidence: Evidence, step: EntryView) -> CauseExplanation:
         look = "Go on with the next part of the task: nothing has to be waited for."
         return CauseExplanation(diagnosis(KIND, cause, look, evidence.quote(step), confidence="low"))
     cause = f"Not known why: {_describe_call(evidence, step)}{start_clause(step)} has not returned"
-    quotes = [evidence.quote(step, call_input(step)[:300])]
+    look, check = _choose_look_at_silence(evidence, step)
+    quotes = [evidence.quote_call(step)]
     last = evidence.last_progress
     if last is not None:
         quotes.append(evidence.quote(last))
-    look = _choose_look_at_silence(step)
-    check = "Look for what it was to produce: a file, a commit, a row."
-    found = gather_explanation(
-        evidence, diagnosis(KIND, f"{cause}.", look, *quotes, check=check, confidence="low"), [step]
-    )
+    silence = diagnosis(KIND, f"{cause}.", look, *quotes, check=check, confidence="low")
+    found = gather_explanation(evidence, silence, [step])
     if found.related_lines:
         return found
     cause += ", and the record does not say what it waits for."
     if last is not None:
         cause += f" The last step that brought something new was {evidence.source(last)}."
-    return CauseExplanation(diagnosis(KIND, cause, look, *quotes, check=check, confidence="low"))
+    return CauseExplanation(silence.model_copy(update={"cause": cause}))
 
 
-def _choose_look_at_silence(step: EntryView) -> str:
-    """Return how to find out what an open call does."""
-    if not command_of(step):
-        return "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
-    return f"{process_look(command_of(step))} Find out whether it took effect before you run it again, and set a time limit then."
+def _choose_look_at_silence(evidence: Evidence, step: EntryView) -> tuple[str, str]:
+    """Return how to find out what an open call does, and how to check that it is over."""
+    if made := edited_paths(step):
+        read = f"read {join_names(map(evidence.name, made))}"
+        return (
+            f"Find out whether it took effect before you do anything again: {read}; if you make the call again, set a time limit.",
+            "The change must be there once.",
+        )
+    if only_looks(step):
+        return (
+            "Make the call again with a time limit: it changes nothing. If it does not return then either, go on without it.",
+            "It must return within the limit.",
+        )
+    look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
+    if command_of(step):
+        look = process_look(command_of(step))
+        look += " Find out whether it took effect before you run it again, and set a time limit then."
+    return look, "Look for what it was to produce: a file, a commit, a row."
 
 
 def _find_last_success(evidence: Evidence, step: EntryView) -> EntryView | None:
@@ -190,12 +210,12 @@ def _diagnose_changes_since(evidence: Evidence, step: EntryView, worked: EntryVi
     if between:
         first = between[0]
         cause += f"; the first change after that was {evidence.source(first)}, and {len(between)} were made in all."
-        quotes.append(evidence.quote(first, call_input(first)[:300]))
+        quotes.append(evidence.quote_call(first))
         look = f"Look at what {evidence.source(first)} changed, undo it in a copy, and see whether the call works then."
     elif perhaps:
         source = evidence.source(perhaps[0])
         cause += f"; the first call after that which may have changed something was {source}."
-        quotes.append(evidence.quote(perhaps[0], call_input(perhaps[0])[:300]))
+        quotes.append(evidence.quote_call(perhaps[0]))
         look = f"Look at what {source} changed, if anything, and see whether the call works without it."
     else:
         cause += ", and no change is recorded since."

@@ -313,7 +313,7 @@ def process_look(command: str) -> str:
     """Return how to see what a process does that does not return."""
     stack = next((way for pattern, way in _RUNTIMES if re.search(pattern, command)), "`gdb -p PID -batch -ex bt`")
     return (
-        "Look from outside at what the process does: `ps -o pid,stat,time,wchan,args` shows whether it uses CPU "
+        "See whether its process still runs, and what it does: `ps -o pid,stat,time,wchan,args` shows whether it uses CPU "
         f"or waits, and {stack} or `strace -p PID`"
         " in which function or on which file."
     )

@@ -18,6 +18,7 @@ from ctxmgr.diagnose.evidence.calls import (
     call_phrase,
     command_of,
     edited_paths,
+    input_text,
     is_readable,
     may_change,
     only_looks,
@@ -435,6 +436,10 @@ class Evidence:
         """Return a text of an entry as a quote; by default its result."""
         said = self.text(entry) if text is None else text
         return Quote(entry=entry.id, source=self.source(entry), text=excerpt(said))
+
+    def quote_call(self, entry: EntryView) -> Quote:
+        """Return a call as a quote: its command, the lines of an edit, else its arguments; several ones with their names."""
+        return self.quote(entry, command_of(entry) or (call_input(entry) if edited_paths(entry) else input_text(entry)))
 
     def quote_message(self, message: Message, text: str | None = None) -> Quote:
         """Return a message, or a part of one, as a quote."""

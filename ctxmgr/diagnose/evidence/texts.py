@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from ctxmgr.text.patterns import lazy_pattern
 
+OMISSION = " … "
 SHORT, EXCERPT = 120, 300
 """Characters of a quote within a sentence, and of a separate quote."""
 
@@ -20,6 +21,11 @@ ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", 
 """Text that fetches and runs something, or speaks for the user. It is neither quoted nor searched for names."""
 # Colours and moves (CSI), titles and links (OSC), and sequences of one letter
 _ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)?|[ -/]{0,4}[0-~])")
+# Colours whose escape character is lost; source code that writes one is no colour
+_COLOUR = lazy_pattern(
+    r"(?<!\\033)(?<!\\x1[bB])(?<!\\u001[bB])(?<!\\e)\[(?:\d|[2-4]\d|9[0-7]|10[0-7])(?:;\d{1,3}){0,8}m(?!\])|\[m$", re.MULTILINE
+)
+_COLOUR_END = lazy_pattern(r"\[0m(?!\])|\[m$", re.MULTILINE)
 _SAFE = lazy_pattern(r"[\w@+=~%./:,-]{1,200}")
 _PARTS = (
     "text", "content", "stdout", "stderr", "output", "message", "error", "result", "formatted_output", "aggregated_output",
@@ -28,12 +34,20 @@ _PARTS = (
 
 def clean(text: str) -> str:
     """Return text without escapes and other unprintable characters. Lines and indentation are kept."""
-    if "\x1b" in text:
-        text = _ESCAPE.sub("", text)
-    text = text.replace("\r\n", "\n").replace("\t", "    ")
+    text = strip_escapes(text).replace("\r\n", "\n").replace("\t", "    ")
     if text.replace("\n", "").isprintable():
         return text
     return "".join(char for char in text if char == "\n" or char.isprintable())
+
+
+def strip_escapes(text: str) -> str:
+    """Return text without a terminal's escape sequences, and without colours that have lost their escape character.
+
+    A text is coloured if something ends a colour: a lone `[5m` may be a time.
+    """
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    return _COLOUR.sub("", text) if _COLOUR_END.search(text) else text
 
 
 LINE_NUMBER = r" {0,8}\d{1,7}(?:\t| {4}|→|\| ?|: )"
@@ -78,6 +92,14 @@ def clip(text: str, limit: int) -> str:
         return text
     head = (limit - 1) * 2 // 3
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
+
+
+def clip_middle(text: str, limit: int) -> str:
+    """Return text of at most ``limit`` characters; a longer one loses its middle: errors often say most at their ends."""
+    if len(text) <= limit:
+        return text
+    room = limit - len(OMISSION)
+    return f"{text[: room // 2]}{OMISSION}{text[len(text) - (room - room // 2) :]}"
 
 
 # What follows a semicolon in lower case, or begins with a quoted name, goes on with the same sentence

@@ -181,10 +181,10 @@ class CauseExplanation(NamedTuple):
         rest = [each for each in steps if each not in spoken]
         stated = self.found.kind in _STATED
         if len(own[0]) <= (_STATED_STEP if stated else _SHORT_STEP):
-            return _join_sentences([*spoken, own[0], *rest, *own[1:]])
+            return _join_sentences([*spoken, own[0], *rest, *own[1:]], own[0])
         # The error's advice comes before the names in the error and the names from the user.
         names = [each for each in rest if stated and each.startswith((_BEGIN, "Give the call "))]
-        return _join_sentences([*spoken, *(each for each in rest if each not in names), *own, *names])
+        return _join_sentences([*spoken, *(each for each in rest if each not in names), *own, *names], own[0])
 
 
 def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> CauseExplanation:
@@ -398,11 +398,13 @@ def _find_program(entry: EntryView) -> str:
     return " ".join([program, *plain[:1]]) if _INTERPRETS.match(program) else program
 
 
-def _join_sentences(parts: Sequence[str]) -> str:
-    """Return the first sentences that fit."""
+def _join_sentences(parts: Sequence[str], essential: str = "") -> str:
+    """Return the first sentences that fit, among them the essential one, to which those after it may refer."""
+    room = MOST_STEP - len(essential)
     step = ""
     for each in parts:
-        if each and len(step) + len(each) + 1 < MOST_STEP:
+        if each and (each == essential or len(step) + len(each) + 1 < room):
+            room += len(essential) if each == essential else 0
             step += f"{each} "
     return step.strip()
 

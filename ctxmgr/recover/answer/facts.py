@@ -15,7 +15,16 @@ from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.recover.evidence.brief import Brief, Case, finding_phrase, finding_sentence
 from ctxmgr.recover.evidence.excerpts import WINDOW
-from ctxmgr.recover.evidence.history_reader import FAILED, PEOPLE, SpokenMessage, changes_something, program, same_call, words
+from ctxmgr.recover.evidence.history_reader import (
+    BY_CLIENT,
+    FAILED,
+    PEOPLE,
+    SpokenMessage,
+    changes_something,
+    program,
+    same_call,
+    words,
+)
 from ctxmgr.recover.evidence.quotes import (
     answer_text,
     brief_input,
@@ -200,7 +209,9 @@ def _related_fact(found: RelatedRecord, amounts: Amounts) -> Fact:
 
 
 def _speaker(event: EventView) -> str:
-    return "a person" if event.type in PEOPLE else display_name(event.agent or "an agent")
+    if event.type in PEOPLE:
+        return "a person"
+    return "the client" if event.type in BY_CLIENT else display_name(event.agent or "an agent")
 
 
 def _entry_facts(entries: Sequence[EntryView], lead: str, told: set[str], amounts: Amounts) -> list[Fact]:

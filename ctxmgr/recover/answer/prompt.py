@@ -13,13 +13,13 @@ from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.detect.step import duration
 from ctxmgr.diagnose import CauseExplanation
 from ctxmgr.diagnose.errors.lines import is_telling
-from ctxmgr.diagnose.evidence.calls import command_of, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, input_text, only_looks, path_of
 from ctxmgr.diagnose.evidence.messages import BY_USER
 from ctxmgr.diagnose.evidence.texts import capital, sentences_in, strip_line_numbers, strip_wrapper
 from ctxmgr.diagnose.interface import MOST_ERROR
 from ctxmgr.diagnose.related.related_lines import MOST_SOURCE
 from ctxmgr.recover.evidence.brief import Brief, Case, rare_results
-from ctxmgr.recover.evidence.history_reader import FAILED, PEOPLE, SpokenMessage, changes_something, words
+from ctxmgr.recover.evidence.history_reader import BY_CLIENT, FAILED, PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.quotes import (
     QUOTED,
     call_line,
@@ -30,7 +30,7 @@ from ctxmgr.recover.evidence.quotes import (
     display_name,
     fence_text,
     in_line,
-    input_text,
+    mark_cuts,
     quote_person,
     result_text,
     times,
@@ -41,7 +41,7 @@ from ctxmgr.recover.evidence.retrieval import RetrievedRecord
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Finding, Quote
 from ctxmgr.types.memory import MEMORY_TAG
-from ctxmgr.types.view import EntryView, NoteView
+from ctxmgr.types.view import EntryView, EventView, NoteView
 
 LONGEST = 3_000
 """Maximum characters of a prompt. An agent reads all of it, at the cost of its own context."""
@@ -437,8 +437,9 @@ def _quote_related(found: RelatedRecord) -> _Quote:
     """Return a record of another session or of memory as a quote, with its origin in words."""
     row = found.row
     if not isinstance(row, EntryView):
-        who = "" if row.type == MEMORY_TAG else ", the user said" if row.type in PEOPLE else ", an agent said"
-        return _Quote(f"{found.source}{who}", found.excerpt or words(row.data))
+        who = "the user" if row.type in PEOPLE else "the client" if row.type in BY_CLIENT else "an agent"
+        said = "" if row.type == MEMORY_TAG else f", {who} said"
+        return _Quote(f"{found.source}{said}", mark_cuts(found.excerpt, words(row.data)) or words(row.data))
     return _of(found.source, row, found.excerpt)
 
 
@@ -446,7 +447,8 @@ def _of(source: str, entry: EntryView, text: str | None = "") -> _Quote:
     """Return a quote of a call with its result; of a change with its input instead, since its output only confirms it."""
     edit = changes_something(entry) and not command_of(entry)
     call = in_line(entry.action, 60) if edit and not text and not path_of(entry) else call_line(entry)
-    return _Quote(source, text or (input_text(entry) if edit else result_text(entry)), call)
+    result = result_text(entry)
+    return _Quote(source, mark_cuts(text, result) if text else input_text(entry) if edit else result, call)
 
 
 def _as_recorded(given: PromptInput, quote: Quote) -> str:
@@ -470,8 +472,18 @@ def _quote_retrieved(given: PromptInput, found: RetrievedRecord, *, whole: bool)
         if whole and of_result and len(text) <= _WHOLE:
             return replace(_of(source, row, text), most=_WHOLE)
         return _of(source, row, found.excerpt)
-    who = "the user" if row.type in PEOPLE else "you" if row.agent == given.target else display_name(row.agent or "an agent")
-    return _Quote(capital(f"{may}{who} said{clock_phrase(row.ts)}{replaces}"), found.excerpt or words(row.data))
+    who = "you" if row.agent == given.target else display_name(row.agent or "an agent")
+    who = "the user" if row.type in PEOPLE else "the client" if row.type in BY_CLIENT else who
+    return _Quote(
+        capital(f"{may}{who} said{_moment(given, row)}{replaces}"), mark_cuts(found.excerpt, words(row.data)) or words(row.data)
+    )
+
+
+def _moment(given: PromptInput, event: EventView) -> str:
+    """Return when a message was said: its time, else how many calls ago."""
+    newest = [*given.brief.latest, *given.brief.members][-1:]
+    ago = newest[0].index - event.after if newest and event.after is not None else 0
+    return clock_phrase(event.ts) or (f" {ago} calls ago" if ago > 1 else "")
 
 
 def _source(given: PromptInput, entry: EntryView) -> str:
@@ -497,7 +509,9 @@ def _not_again(given: PromptInput) -> str:
     if finding is None or not steps:
         return ""
     if finding.severity == "hung":
-        return "Do not make the open call again before you know whether it took effect."
+        open_calls = [each for each in given.brief.members if each.status == "open"]
+        looks = bool(open_calls) and all(map(only_looks, open_calls))
+        return "" if looks else "Do not make the open call again before you know whether it took effect."
     failed = [step for step in steps if step.status in FAILED]
     vain = next(filter(changes_something, failed), failed[0] if failed else None)
     if vain is None or len(steps) == 1:
@@ -528,8 +542,8 @@ def _last_resort(given: PromptInput) -> str:
     return f"{again}If it fails again: stop, and ask the user who gave the task; say what you tried and what is missing."
 
 
-_LEADING = lazy_pattern(r"^(?:> |\s*\d+[\t|:→] ?)")
-"""A mark before a line: the ``>`` of a person's words, or the line number that a client adds."""
+_LEADING = lazy_pattern(r"^(?:> |… |\s*\d+[\t|:→] ?)")
+"""A mark before a line: the ``>`` of a person's words, that it was cut, or the line number that a client adds."""
 _LONG, _LEAST_NEWS, _BEGINNING = 25, 12, 80
 """Characters from which a line is compared; from which a text is worth a quote; by which a text within a sentence is known."""
 
@@ -549,7 +563,7 @@ class ShownText:
         """Return a text without lines that clients add. A mark replaces lines shown before. Returns "" if little is left."""
         text = strip_wrapper(clean(text)).strip("\n") or clean(text)
         keys, seen = _keys(text), set(self._lines)
-        if seen.issuperset([*filter(None, keys)]) or " ".join(text.split())[:_BEGINNING] in self._text:
+        if seen.issuperset([*filter(None, keys)]) or " ".join(text.split()).removeprefix("… ")[:_BEGINNING] in self._text:
             return ""
         left: list[str] = []
         for line, key in zip(text.split("\n"), keys, strict=True):

@@ -153,6 +153,8 @@ FAILED = ("error", "denied")
 """Statuses of failed calls. A call that a person interrupted has not failed."""
 PEOPLE = ("user_message", "user_message_chunk")
 AGENTS = ("message", "agent_message_chunk", "thought", "agent_thought_chunk")
+BY_CLIENT = ("error", "nudge", "compaction", "interrupt", "waiting", "rewind", "turn_end", "usage")
+"""Types of the events that a client writes by itself, whatever agent they name."""
 _KEYS = ("text", "content", "message", "summary")
 _MOST_BLOCKS = 200
 _ENDINGS = (

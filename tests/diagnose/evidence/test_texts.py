@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.texts import clean, excerpt, how_often, sentences_in, strip_line_numbers, strip_wrapper, text_of
+from ctxmgr.diagnose.evidence.texts import (
+    clean,
+    excerpt,
+    how_often,
+    sentences_in,
+    strip_escapes,
+    strip_line_numbers,
+    strip_wrapper,
+    text_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +32,23 @@ from ctxmgr.diagnose.evidence.texts import clean, excerpt, how_often, sentences_
 def test_numbers_of_lines_are_taken_off_and_other_numbers_stay(shown: str, text: str) -> None:
     """What a client puts before a line goes, with the indentation of the line kept; a number that is content stays."""
     assert strip_line_numbers(clean(shown)) == text
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        ("\x1b[38;21m[*] trying pub1\x1b[0m", "[*] trying pub1"),
+        ("[38;21m[*] trying pub1[0m\n[1;31mFAILED[0m, see x", "[*] trying pub1\nFAILED, see x"),
+        ("[32m+ added[m\n[31m- gone[m", "+ added\n- gone"),
+        ("rate(http_errors_total[5m]) over [30m, 1h]", "rate(http_errors_total[5m]) over [30m, 1h]"),
+        ("echo -e '\\033[31mno\\033[0m' \\x1b[1m", "echo -e '\\033[31mno\\033[0m' \\x1b[1m"),
+        ("x[m + 1] = [0m]", "x[m + 1] = [0m]"),
+    ],
+    ids=["escape", "escape lost", "git", "times", "source code", "indexes"],
+)
+def test_a_colour_goes_with_all_its_characters(shown: str, text: str) -> None:
+    """A colour is removed as a whole, also where its escape character was lost; what only looks like one stays."""
+    assert strip_escapes(shown) == text
 
 
 def test_a_quote_is_never_cut_into_sentences() -> None:

@@ -384,3 +384,38 @@ def test_the_rest_of_a_quoted_record_follows(store: Store) -> None:
     prompt = recover(store).prompt
 
     assert "DF89BM" in prompt
+
+
+def test_what_the_client_wrote_is_not_what_an_agent_said(store: Store) -> None:
+    """The end of a run stands in the record as an event of its agent, and is no word of that agent."""
+    store.append([said("s", 0, "Max turns test"), *call("s", 0, "Read", {"file_path": "main.py"}, "print('helo')")])
+    store.append(call("s", 1, "Bash", {"command": "python3 -m pytest turns.py"}, error="ERROR: file not found: turns.py"))
+    store.append([said("s", 2, "Reached the maximum number of turns (2)", after=1, type_="error", agent="coder")])
+    prompt = recover(store, force=True, plan=True).prompt
+
+    assert re.search(r"[Tt]he client said at \d\d:\d\d:\n```\nReached the maximum number of turns \(2\)", prompt), prompt
+    assert "ou said" not in prompt
+
+
+def test_a_message_without_a_time_is_told_with_its_age(store: Store) -> None:
+    """A log without times does not show how old a message is, but its place among the calls does."""
+    spoken = {**said("s", 1, "The glaze kiln 4 takes tray north first.", after=0, type_="message", agent="coder"), "ts": None}
+    store.append([said("s", 0, "Pack the trays."), *call("s", 0, "Read", {"file_path": "kiln.md"}, "kilns"), spoken])
+    for number in range(1, 6):
+        store.append(
+            call("s", number, "Bash", {"command": "./packer --all"}, error=f"packer: glaze kiln 4: K-118 {'n' * number}")
+        )
+    prompt = recover(store, force=True, plan=True).prompt
+
+    assert "ou said 5 calls ago:" in prompt, prompt
+
+
+def test_an_open_call_is_told_once(store: Store) -> None:
+    """The headline shows it. A listing may be made again, whatever became of the first one."""
+    given = {"command": "rg --files", "workdir": "/tmp"}
+    store.append([said("s", 0, "inspect files"), *call("s", 0, "shell", given, open_=True)])
+    prompt = recover(store, force=True, plan=True).prompt
+
+    assert prompt.count("rg --files\n") == 1, prompt
+    assert "What is known" not in prompt
+    assert "Do not make the open call again" not in prompt
