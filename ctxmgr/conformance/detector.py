@@ -75,9 +75,9 @@ class Scenario:
         self.clock += wait
         return self._add(kind="event", id=f"v{len(self.observations)}", type=kind, data=data, agent=agent, process=process).id
 
-    def end(self) -> None:
+    def end(self, outcome: str | None = None) -> None:
         """End the process."""
-        self._add(kind="end", id="", process=self.process)
+        self._add(kind="end", id="", process=self.process, data=outcome)
 
     def watched(self, settings: DetectSettings | None = None, **options: Any) -> tuple[Monitor, list[tuple[str, Finding]]]:
         """Return a monitor that observed everything, and the (record id, finding) pairs that it raised."""

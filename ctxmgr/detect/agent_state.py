@@ -416,6 +416,11 @@ class AgentScope:
             if not case.is_spoken:
                 case.speak()
 
+    def converse(self, *, asks: bool) -> None:
+        """Note words since the last round of each loop: the user asks for something, or an agent answers."""
+        for case in self.active:
+            case.converse(asks=asks)
+
     def last_changed_the_world(self) -> bool:
         """Whether the newest step may have changed what other agents see."""
         last = self._fast_forward.last if self._fast_forward is not None else self._steps[-1] if self._steps else None

@@ -35,8 +35,10 @@ _ERROR_LEAVE = 3
 """Factor on the steps after which a loop counts as left, for loops that rest on an error."""
 _NEW_STEPS = 2
 """Successful steps never made before that show that the agent has left the loop."""
+_ANSWERED = 2
+"""State of the talk since the last round: what the user asked was answered. 1: it was asked."""
 _ENDED_BY_SUCCESS = frozenset({"repetition", "cycle", "errorRepetition", "nearDuplicate", "trivialChange", "denied"})
-"""Kinds of loops of failures that end when the same is done with other arguments. `interleaved` had successes in between."""
+"""Kinds of loops of failures, and of refusals in words, that end when the same is done with other arguments. `interleaved` had successes in between."""
 
 
 class OpenFinding:
@@ -58,6 +60,7 @@ class OpenFinding:
         "_corrected",
         "_dropped",
         "_error",
+        "_exchange",
         "_facts",
         "_indexes",
         "_left_after",
@@ -108,6 +111,7 @@ class OpenFinding:
         self.answered = self.back = self.is_listed = False
         self._answered_at = 0
         self._corrected = self._changed_course = False
+        self._exchange = 0
         self.identity = self._identity()
         self._dropped = 0
         self._members: list[str] = []
@@ -149,6 +153,7 @@ class OpenFinding:
         for call in step.calls:
             self._members.append(call.start.id)
             self._indexes.append(call.start.index)
+        self._exchange = 0
         self._by_query[step.query] = step
         self.steps += 1
         if len(self._members) > 3 * MAX_MEMBERS:
@@ -192,6 +197,7 @@ class OpenFinding:
         """Add a step that exactly equals one of its own, as `extend` would. The case is no longer a warning."""
         self._members.append(start.id)
         self._indexes.append(start.index)
+        self._exchange = 0
         self.steps += 1
         if len(self._members) > 3 * MAX_MEMBERS:
             self._forget_the_middle()
@@ -205,8 +211,8 @@ class OpenFinding:
 
     def look_back(self, first: ObservedStep, past: Sequence[ObservedStep]) -> None:
         """Take the agent's steps since the loop's first one: a success among the failures did not end it, nor may another."""
-        own = {member.action for member in self.round if member.failed}
-        self._succeeded_before = any(step.number > first.number and not step.failed and step.action in own for step in past)
+        own = {member.action for member in self.round if member.is_refused}
+        self._succeeded_before = any(step.number > first.number and not step.is_refused and step.action in own for step in past)
 
     def _doubt_success(self) -> None:
         """Note that the trouble goes on: a success in between was of something else, and so may be the next one."""
@@ -216,10 +222,10 @@ class OpenFinding:
     def _has_succeeded(self, step: ObservedStep) -> bool:
         """Whether a step does with other arguments what failed in the loop. The agent may still come back to the failure."""
         own = [member for member in self.round if member.action == step.action]
-        if self.kind not in _ENDED_BY_SUCCESS or self._succeeded_before or not own or not all(member.failed for member in own):
+        if self.kind not in _ENDED_BY_SUCCESS or self._succeeded_before or not own or not all(member.is_refused for member in own):
             return False
         # A pipe hides the exit code of what failed before it.
-        if step.falls_short or (vocabulary.is_shell(step.action) and vocabulary.tells_trouble(step.answer())):
+        if step.is_refused or (vocabulary.is_shell(step.action) and vocabulary.tells_trouble(step.answer())):
             return False
         return any(call.tries_again(other) for call in step.calls for member in own for other in member.calls)
 
@@ -253,6 +259,14 @@ class OpenFinding:
     def speak(self) -> None:
         """Note that the agent said something that is not part of the loop."""
         self._changed_course = self._corrected
+
+    def converse(self, *, asks: bool) -> None:
+        """Note words since the last round: the user asks for something (``asks``), or an agent answers."""
+        self._exchange = max(1, self._exchange) if asks else _ANSWERED if self._exchange else 0
+
+    def is_left(self, *, completed: bool) -> bool:
+        """Whether the run had left the loop when it ended: for new work if it ``completed``, else for other talk with its user."""
+        return bool(self._novel) if completed else self._exchange == _ANSWERED
 
     def came_back(self) -> bool:
         """Whether the loop has just gone on for two more rounds after it was answered."""
@@ -327,7 +341,7 @@ class OpenFinding:
             return False
         if self._has_succeeded(step):
             self._succeeded = True
-        elif step.failed and any(step.action == other.action for other in self.round):
+        elif step.is_refused and any(step.action == other.action for other in self.round):
             self._doubt_success()
         self._outside |= {step.query}
         if is_new and not step.failed:

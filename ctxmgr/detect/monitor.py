@@ -131,7 +131,9 @@ class Monitor:
         self._raised: list[OpenFinding] = []
         self._seen_processes: dict[str | None, list[int]] = {}
         self._announced: set[str | None] = set()
-        self._passed_on = self._closed = False  # to a person; with a farewell. Nothing was done since.
+        # To a person; with a farewell; with a success. Nothing was done since.
+        self._passed_on = self._closed = self._completed = False
+        self._user: str | None = None
 
     def observe_all(self, observations: Iterable[Observation]) -> None:
         """Take observations as `observe` does, but return no findings. This is faster for replays of long histories."""
@@ -169,6 +171,7 @@ class Monitor:
             raised = self._hear(observation, watch)
         else:
             watch.close()
+            self._completed = observation.data == "completed"
             return []
         self._add_raised(raised)
         return raised
@@ -202,7 +205,7 @@ class Monitor:
         if seen is None or start.process in self._announced:
             return False
         seen[1] = start.seq
-        self._closed = False
+        self._closed = self._completed = False
         start.progress = self._progress
         watch.take_whole(start, finish)
         if start.step is not None or start.turn is not None:
@@ -245,7 +248,7 @@ class Monitor:
             self._begin_process(start, watch)
         else:
             seen[1] = start.seq
-        self._passed_on = self._closed = False
+        self._passed_on = self._closed = self._completed = False
         start.progress = self._progress
         watch.begin(start)
         key = (start.agent, start.process)
@@ -328,6 +331,9 @@ class Monitor:
                 self._reset(effects.resets)
                 return []
             self._closed = is_farewell(event_text(event) or "")
+            if not self._closed:
+                self._user = event.agent
+                self._note_talk(asks=True)
             # A program's message in a person's name resets no evidence (design ruling 8). It corrects nobody either: it may
             # belong to a conversation of programs, while a nudge is meant as a correction.
             event = replace(event, type="nudge")
@@ -376,11 +382,18 @@ class Monitor:
         if own is None or not text or self._last_words.get(event.agent) == text:
             return
         self._last_words[event.agent] = text
+        if event.agent != self._user:
+            self._note_talk(asks=False)
         own.speak()
         # By now, all earlier speakers but the last one have been answered.
         if self._speaker is not None and self._speaker is not own:
             self._speaker.heard += 1
         self._speaker = own
+
+    def _note_talk(self, *, asks: bool) -> None:
+        """Tell the loops of calls that the user asked for something, or that an agent answered."""
+        for scope in (*self._scopes.values(), self._wide):
+            scope.converse(asks=asks)
 
     def _record_answer(self, event: Observation) -> Observation:
         """Take a continuation. It answers the loops that it names, else all active ones."""
@@ -466,7 +479,8 @@ class Monitor:
     def _superseded_reason(self, case: OpenFinding) -> str | None:
         """Return "process" if a process that began later has replaced that of the case, "end" if the run is over."""
         # Two programs that thank each other without end are a loop themselves.
-        if self._passed_on or (self._closed and case.severity == "warn" and not case.is_spoken):
+        closed = self._closed and not case.is_spoken and (case.severity == "warn" or case.is_left(completed=False))
+        if self._passed_on or closed or (self._completed and case.is_left(completed=True)):
             return "end"
         own = self._seen_processes.get(case.process)
         if own is None or len(self._seen_processes) < 2:

@@ -331,6 +331,11 @@ class ObservedStep:
         return self.failed or vocabulary.says_failure(self.answer())
 
     @property
+    def is_refused(self) -> bool:
+        """Whether the step falls short, or its answer says in words that what was given is not accepted."""
+        return self.falls_short or vocabulary.says_refusal(self.answer())
+
+    @property
     def transient(self) -> bool:
         """Whether the step failed through trouble of the infrastructure, which waiting may cure."""
         if self._transient is None:

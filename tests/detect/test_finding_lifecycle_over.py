@@ -192,6 +192,71 @@ def test_a_farewell_of_a_program_that_plays_the_user_ends_a_suspicion_and_no_loo
     assert _ends(suspicion) == [None]
 
 
+def _searched_in_vain(*, go_on: bool) -> Scenario:
+    story = Scenario()
+    for _ in range(3):
+        story.say("user_message", {"text": "It was in June, I think.", "synthetic": True}, agent="user")
+        story.say("message", {"text": "Let me look once more."}, agent="main")
+        story.call("search", {"id": "9"}, "nothing is registered")
+    story.say("message", {"text": "There is nothing."}, agent="main")
+    if go_on:
+        story.say("user_message", {"text": "Could you give me their phone number?", "synthetic": True}, agent="user")
+        story.say("message", {"text": "It is 555-0101."}, agent="main")
+    story.say("user_message", {"text": "That's all. Thank you. ###STOP###", "synthetic": True}, agent="user")
+    return story
+
+
+def test_a_farewell_after_other_talk_ends_a_loop() -> None:
+    """The agent had left it: it helped with what the user asked next. A farewell to the loop itself shows nothing of the kind."""
+    left, given_up = (_searched_in_vain(go_on=go_on) for go_on in (True, False))
+    assert [_ends(left), _ends(given_up)] == [["end"], [None]]
+    left.call("search", {"id": "9"}, "nothing is registered")
+    assert _ends(left) == [None]
+
+
+def test_words_before_the_last_round_are_no_other_talk() -> None:
+    """The user asked, and was answered, before the loop went on."""
+    story = _searched_in_vain(go_on=True)
+    story.call("search", {"id": "9"}, "nothing is registered")
+    story.say("message", {"text": "There still is nothing."}, agent="main")
+    story.say("user_message", {"text": "Bye.", "synthetic": True}, agent="user")
+    assert _ends(story) == [None]
+
+
+def _submitted(*more: tuple[str, str]) -> Scenario:
+    story = Scenario()
+    for command, answer in (*[("submit flag{a wise man}", "Wrong flag!")] * 4, *more):
+        story.call("submit", {"command": command}, answer)
+    return story
+
+
+def test_what_words_refused_is_over_when_it_is_accepted_in_quotes() -> None:
+    """The call never failed by its status, and the shell split its argument."""
+    assert _ends(_submitted(("submit 'flag{a wise man}'", "Accepted."))) == ["progress"]
+    assert _ends(_submitted(("submit flag{a\\ wise\\ man}", "Accepted."))) == ["progress"]
+
+
+@pytest.mark.parametrize("more", [("submit 'flag{a wise man}'", "Wrong flag, too!"), ("submit flag{b}", "Accepted.")])
+def test_another_refusal_or_another_command_ends_no_refusals(more: tuple[str, str]) -> None:
+    """The same is refused in quotes as well; what another command says shows nothing."""
+    assert _ends(_submitted(more)) == [None]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "works_on", "ends"),
+    [("completed", True, "end"), ("failed", True, None), ("completed", False, None)],
+)
+def test_a_session_that_was_completed_after_other_work_is_not_stuck(outcome: str, works_on: bool, ends: str | None) -> None:
+    """Its agent had gone on to something new. An agent that only gave up, or whose run was cut off, was stuck to the end."""
+    story = _submitted()
+    if works_on:
+        story.call("cat", {"command": "cat notes.txt"}, "an idea")
+    story.end(outcome)
+    assert _ends(story) == [ends]
+    story.call("submit", {"command": "submit flag{a wise man}"}, "Wrong flag!")
+    assert _ends(story) == [None]
+
+
 def test_two_programs_that_thank_each_other_are_a_loop() -> None:
     """A farewell ends no loop of messages, of which it may be a part."""
     story = Scenario()

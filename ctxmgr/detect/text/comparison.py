@@ -258,6 +258,7 @@ _LAUNCHER = lazy_pattern(
     r"(?:(?:sudo|time|nohup|npx|bunx|uvx|(?:uv|poetry|pipenv|pdm|hatch|rye) run|env|\w+=\S*|python[\d.]* -m|py -m)\s+)+"
 )
 _PREPARES = word_set("cd pushd export source . set unset echo")
+_QUOTING = lazy_pattern(r"[\\'\"]")
 _PARTS = lazy_pattern(r"&&|\|\||;")
 _PATCHED = lazy_pattern(r"^\*\*\* (?:Update|Add|Delete) File: (.{1,500}?)\s*$", re.MULTILINE)
 _SERVER = lazy_pattern(r"[a-z]{2,10}://([^/?#\s]{1,300})")
@@ -305,6 +306,8 @@ def _file_name(path: str) -> str:
 
 
 def _runs_again(command: str, failed: str) -> bool:
+    if _bare(command) == _bare(failed):
+        return True
     parts = _program_calls(failed)
     if not parts or "<<" in failed:  # the words of a whole script don't say what it is run on
         return False
@@ -323,6 +326,11 @@ def _runs_again(command: str, failed: str) -> bool:
         if wanted in (bare, plain):
             return True
     return False
+
+
+def _bare(command: str) -> str:
+    """Return a command without the signs that only say where one of its words ends."""
+    return " ".join(_QUOTING.sub("", command).split())
 
 
 def _program_calls(command: str) -> list[list[str]]:

@@ -130,6 +130,9 @@ _FAILURE = lazy_pattern(
     r"|does not work|doesn't work|unavailable|unreachable|not responding|denied|refused)\b",
     re.IGNORECASE,
 )
+_REFUSAL = lazy_pattern(
+    r"\b(?:wrong|incorrect|invalid|rejected|declined|not (?:accepted|correct|valid|found)|no such|does(?: not|n't) exist)\b", re.IGNORECASE
+)
 _TROUBLE = lazy_pattern(
     r"\b(?:fatal|panic|crash\w*|\w*back-?off|exception|traceback|is not set|DOWN|unhealthy|degraded)\b", re.IGNORECASE
 )
@@ -480,6 +483,11 @@ def is_wall(text: str) -> bool:
 def says_failure(text: str) -> bool:
     """Whether a short answer says that something does not work. A long answer contains such words by chance."""
     return len(text) <= 300 and _FAILURE.search(text) is not None
+
+
+def says_refusal(text: str) -> bool:
+    """Whether a short answer says that what was given is wrong, or is not there."""
+    return len(text) <= 300 and _REFUSAL.search(text) is not None
 
 
 def tells_trouble(text: str) -> bool:
