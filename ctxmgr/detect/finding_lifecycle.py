@@ -222,7 +222,12 @@ class OpenFinding:
     def _has_succeeded(self, step: ObservedStep) -> bool:
         """Whether a step does with other arguments what failed in the loop. The agent may still come back to the failure."""
         own = [member for member in self.round if member.action == step.action]
-        if self.kind not in _ENDED_BY_SUCCESS or self._succeeded_before or not own or not all(member.is_refused for member in own):
+        if (
+            self.kind not in _ENDED_BY_SUCCESS
+            or self._succeeded_before
+            or not own
+            or not all(member.is_refused for member in own)
+        ):
             return False
         # A pipe hides the exit code of what failed before it.
         if step.is_refused or (vocabulary.is_shell(step.action) and vocabulary.tells_trouble(step.answer())):

@@ -175,9 +175,10 @@ def _explain_silence(evidence: Evidence, step: EntryView) -> CauseExplanation:
 def _choose_look_at_silence(evidence: Evidence, step: EntryView) -> tuple[str, str]:
     """Return how to find out what an open call does, and how to check that it is over."""
     if made := edited_paths(step):
-        read = f"read {join_names(map(evidence.name, made))}"
+        names = join_names(map(evidence.name, made))
         return (
-            f"Find out whether it took effect before you do anything again: {read}; if you make the call again, set a time limit.",
+            f"Find out whether it took effect before you do anything again: read {names}; if you make the call again, set a time"
+            " limit.",
             "The change must be there once.",
         )
     if only_looks(step):

@@ -131,7 +131,8 @@ _FAILURE = lazy_pattern(
     re.IGNORECASE,
 )
 _REFUSAL = lazy_pattern(
-    r"\b(?:wrong|incorrect|invalid|rejected|declined|not (?:accepted|correct|valid|found)|no such|does(?: not|n't) exist)\b", re.IGNORECASE
+    r"\b(?:wrong|incorrect|invalid|rejected|declined|not (?:accepted|correct|valid|found)|no such|does(?: not|n't) exist)\b",
+    re.IGNORECASE,
 )
 _TROUBLE = lazy_pattern(
     r"\b(?:fatal|panic|crash\w*|\w*back-?off|exception|traceback|is not set|DOWN|unhealthy|degraded)\b", re.IGNORECASE
