@@ -181,6 +181,8 @@ def test_a_permitted_role_that_a_refused_call_used_is_no_way_out() -> None:
 def test_a_line_of_the_same_file_is_no_other_place() -> None:
     """The number behind a file's name makes it no other name."""
     seen = bash("grep -rn retries uploader", "uploader/client.go:44: retries := 3")
-    told = answer(Said("Mend it."), seen, *[failed("govet uploader/client.go", "unknown file uploader/client.go")] * 3)
+    told = answer(
+        Said("Mend it."), seen, *[failed("govet uploader/client.go", "vet: uploader/client.go not found in package")] * 3
+    )
 
     assert "in place of `uploader/client.go`" not in told.next_step

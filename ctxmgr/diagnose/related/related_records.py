@@ -69,7 +69,6 @@ _UNTIL = lazy_pattern(
 _CALL, _CUT = lazy_pattern(r"(`[^`]{40})[^`]{4,}`"), r"\1…`"
 _ALIKE, _MISSPELT = 0.7, 0.8
 _DIGITS = lazy_pattern(r"\d+")
-_LINE_NUMBER = lazy_pattern(r"(?::\d{1,6}){1,2}$")
 _MISSES = lazy_pattern(
     r"\bnot[ -](?:be )?(?:found|known|defined|exist)|\bno such\b|unknown|unrecogni[sz]ed|\bundefined\b|\b404\b", re.I
 )
@@ -378,8 +377,6 @@ def _find_most_similar_name(evidence: Evidence, steps: Sequence[EntryView], rela
         for bad in refused for each in related for name in each.names
         # `USER=x` only assigns the refused name.
         if name not in asked and " " not in name and not each.by_user and not name.endswith(f"={bad}")
-        # A line of a file is no other file.
-        and _LINE_NUMBER.sub("", name) != _LINE_NUMBER.sub("", bad)
         # Another number is no misspelling, but may be the one that exists.
         and (misses or _DIGITS.sub("", name) != _DIGITS.sub("", bad))
     ]  # fmt: skip
