@@ -251,7 +251,11 @@ def _choose_look(evidence: Evidence, step: EntryView) -> str:
         if checked is not None:
             return f"{read}, and the code of {code(checked, 60)} that fails there; you have read neither."
         return f"{read}: the output names it, and you have not looked at it."
-    return find_way_out(error_text, general=True) or _find_outdated_lookup(evidence, step) or _choose_other_look(step)
+    return (
+        find_way_out(error_text, general=True, shell=bool(command_of(step)))
+        or _find_outdated_lookup(evidence, step)
+        or _choose_other_look(step)
+    )
 
 
 def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:

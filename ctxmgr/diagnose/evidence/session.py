@@ -245,8 +245,9 @@ class Evidence:
 
     @cached_property
     def user_texts(self) -> list[Message]:
-        """The messages of people, oldest first."""
-        return [message for message in self.messages[-_MOST_MESSAGES:] if message.by == "user"]
+        """The messages of people, oldest first. A simulated user whose own calls fail is told nothing in its own words."""
+        said = (message for message in self.messages[-_MOST_MESSAGES:] if message.by == "user")
+        return [message for message in said if self.agent is None or message.who != self.agent]
 
     @cached_property
     def last_progress(self) -> EntryView | None:

@@ -95,6 +95,11 @@ _RARE, _RARE_NAME = 0.2, 0.1
 _YEAR = lazy_pattern(r"(?:19|20)\d\d")
 _SAYS_LITTLE = lazy_pattern(r"\d{1,3}|asser\w*|expec\w*|optio\w*")
 """Short numbers, and usual words of checks and usage texts."""
+_UNSURE = lazy_pattern(
+    r"(?i)\b(?:am|are|is|was|i['’]m|do|does|did|can|could)?(?: not|n['’]t)\s+(?:really |quite |exactly |too )?"
+    r"(?:sure|certain|know|remember|recall|understand|aware)\b"
+)
+"""Words with which people say what they don't know. They bind nobody."""
 _LETTERS = lazy_pattern(r"[A-Za-z]{2,}")
 _LABEL = lazy_pattern(r"\w[:=]")
 
@@ -131,7 +136,7 @@ class RelatedLine(NamedTuple):
     @property
     def binds(self) -> bool:
         """Whether a person says how to do something."""
-        return self.by_user and BINDS.search(self.line) is not None
+        return self.by_user and not self.line.endswith("?") and BINDS.search(_UNSURE.sub("", self.line)) is not None
 
     @property
     def sentence(self) -> str:
@@ -210,6 +215,10 @@ class RecordSearch:
         # Plain words in the calls' input say what the calls do, not how they fail, so only names are used from there.
         self.error_words = _comparison_words("\n".join(reasons(evidence, steps, _MOST_TEXT // 10)))
         coded = [word for word in _comparison_words(asked) if _CODED.search(word)]
+        line = telling_line(evidence, steps[0]).casefold()
+        # If the error names one of a tool's values, the other values are not what fails.
+        if evidence.has_failed(steps[0]) and not command_of(steps[0]):
+            coded = [word for word in coded if word in line] or coded
         named = {*coded, *(part for word in coded for part in _comparison_words(word.rstrip("/").rpartition("/")[2]))}
         self.telling = {
             word for word in (*self.error_words, *named) if not _SAYS_LITTLE.fullmatch(word) and not _YEAR.fullmatch(word)
@@ -219,7 +228,6 @@ class RecordSearch:
         task = evidence.user_texts[0].text[:_MOST_TEXT] if evidence.user_texts else ""
         self.task_names, self.task_words = set(find_names(task)), _comparison_words(task)
         self.fails = evidence.has_failed(steps[0])
-        line = telling_line(evidence, steps[0]).casefold()
         self.named = {word[:_STEM_LENGTH] for word in re.findall(r"[a-z]{5,}", line) if word not in COMMON}
         self.agent = steps[0].agent
         weights = dict.fromkeys(_comparison_words(said), _FAR_WORD) | dict.fromkeys(self.call_words, 1.0)
@@ -385,7 +393,11 @@ def _list_places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tup
             continue  # the agent's own attempts
         yield entry, _requested_text(entry), evidence.text(entry)[:_MOST_TEXT]
     for message in reversed(evidence.messages[-_MOST_RECORDS:]):
-        if message.kind == "compaction" or message.by == "user" or (message.by == "agent" and message.who != steps[0].agent):
+        if (
+            message.kind == "compaction"
+            or (message.by == "user" and message.who != steps[0].agent)
+            or (message.by == "agent" and message.who != steps[0].agent)
+        ):
             yield message, "", message.text[:_MOST_TEXT]
 
 
