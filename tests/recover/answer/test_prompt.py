@@ -419,3 +419,17 @@ def test_an_open_call_is_told_once(store: Store) -> None:
     assert prompt.count("rg --files\n") == 1, prompt
     assert "What is known" not in prompt
     assert "Do not make the open call again" not in prompt
+
+
+def test_of_a_run_that_ended_well_the_end_comes_first(store: Store) -> None:
+    """Neither is the agent to go on, nor is what failed before the end today's cause."""
+    store.append([said("s", 0, "Book a flight to Newark.")])
+    for number in range(3):
+        store.append(call("s", number, "book_reservation", {"card": "c_1"}, error="Error: Payment method c_1 not found"))
+    store.append(call("s", 3, "transfer_to_human_agents", {"summary": "the card is unknown"}, "Transfer successful"))
+    prompt = recover(store, force=True, plan=True).prompt
+
+    assert prompt.startswith("[ctxmgr] This run is over: the transfer_to_human_agents call at "), prompt
+    assert "Nothing is left to do, unless the user asks for more." in prompt
+    assert "Cause" not in prompt
+    assert "Next step" not in prompt
