@@ -92,9 +92,10 @@ class HistoryReader:
     def own_task(self, agent: str, launcher: EntryView | None) -> SpokenMessage | None:
         """Return the words with which another agent started this one; None if they are not recorded."""
         starts = (each for each in self._events(("nudge",), _SAID, newest_first=False) if each.agent == agent)
-        own = next((words(self.heard_one(each).data) for each in starts if starts_agent(each.data)), None)
-        text = own or (None if launcher is None else fields_of(launcher).get("prompt"))
-        return SpokenMessage("nudge", agent, None, [text]) if isinstance(text, str) and text else None
+        told = [(each.id, words(self.heard_one(each).data)) for each in starts if starts_agent(each.data)]
+        told += [] if launcher is None else [(launcher.id, fields_of(launcher).get("prompt"))]
+        found = [SpokenMessage("nudge", agent, None, [text], [name]) for name, text in told if text and isinstance(text, str)]
+        return next(iter(found), None)
 
     def latest_words(self, most: int = 3) -> list[SpokenMessage]:
         """Return the newest messages of people, oldest first."""
