@@ -83,7 +83,7 @@ def test_a_part_of_a_line_is_marked() -> None:
     text = 'head\n{"a": 1, "b": 2, "c": 3}\ntail'
     assert mark_cuts('"b": 2,', text) == '… "b": 2, …'
     assert mark_cuts('{"a": 1,', text) == '{"a": 1, …'
-    assert [mark_cuts(part, text) for part in ("tail", text, "other", "")] == ["tail", text, "other", ""]
+    assert [mark_cuts(part, text) for part in ("tail", text, "other", "")] == ["tail", text, "other", text]
 
 
 def test_colours_leave_nothing_behind() -> None:
