@@ -6,6 +6,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any, cast
 
 from ctxmgr.text.patterns import lazy_pattern
@@ -57,9 +58,10 @@ NUMBERED = lazy_pattern(rf"^{LINE_NUMBER}", re.MULTILINE)
 
 
 # Text that clients put around an output: Codex up to `Output:`, Gemini CLI down to the process group, OpenHands in brackets,
-# others in tags
+# others in tags; and what ctxmgr itself said there
 _WRAPPER = lazy_pattern(
-    r"^(?:Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code \d+|Original token count: \d+|Output:"
+    r"^(?:\[ctxmgr\] .*|CTXMGR-CONTINUATION: .*"
+    r"|Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code \d+|Original token count: \d+|Output:"
     r"|Command: .*|Directory: .*|Error: \(none\)|Exit [Cc]ode:? \d+|Signal: \(none\)|Background PIDs: \(none\)"
     r"|Process Group PGID: .*"
     r"|Command output:|```|exit=\d+|Command executed\.|Command execution was not successful, resulting in exit code \d+\."
@@ -260,7 +262,19 @@ def join_texts(texts: Sequence[str]) -> str:
     return f"{', '.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else "".join(texts)
 
 
+_DAY: ContextVar[str | None] = ContextVar("day", default=None)
+"""The only day of the records at hand, which a time need not name; "" if they have several, None if they have no times."""
+
+
+def tell_days(times: Iterable[str | None]) -> None:
+    """Let `clock` name the day of a time from now on, if these times are of several days, or the time of another one."""
+    days = {ts[:10] for ts in times if ts}
+    _DAY.set(None if not days else days.pop() if len(days) == 1 else "")
+
+
 def clock(ts: str | None) -> str:
-    """Return the time of day of a record in words, " at 12:03", or ""."""
-    match = re.match(r"\d{4}-\d\d-\d\d[T ](\d\d:\d\d)", ts or "")
-    return f" at {match.group(1)}" if match else ""
+    """Return the time of a record in words, " at 12:03", with its day where that is in doubt, or ""."""
+    match = re.match(r"(\d{4}-(?:0[1-9]|1[0-2])-[0-3]\d)[T ](\d\d:\d\d)", ts or "")
+    if match is None:
+        return ""
+    return f" at {match[2]}" if _DAY.get() in (None, match[1]) else f" on {match[1]} at {match[2]}"

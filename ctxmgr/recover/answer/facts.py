@@ -15,16 +15,7 @@ from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.recover.evidence.brief import Brief, Case, finding_phrase, finding_sentence
 from ctxmgr.recover.evidence.excerpts import WINDOW
-from ctxmgr.recover.evidence.history_reader import (
-    BY_CLIENT,
-    FAILED,
-    PEOPLE,
-    SpokenMessage,
-    changes_something,
-    program,
-    same_call,
-    words,
-)
+from ctxmgr.recover.evidence.history_reader import FAILED, PEOPLE, SpokenMessage, changes_something, program, same_call, words
 from ctxmgr.recover.evidence.quotes import (
     answer_text,
     brief_input,
@@ -36,6 +27,7 @@ from ctxmgr.recover.evidence.quotes import (
     outcome,
     quote_text,
     short_call,
+    speaker,
     times,
 )
 from ctxmgr.recover.evidence.related import RelatedRecord
@@ -103,7 +95,7 @@ SIZES = (FULL, SHORT, Amounts(excerpt=60, words=100, facts=6, steps=4, ids=3))
 def collect_facts(case: Case, brief: Brief, amounts: Amounts = FULL) -> list[Fact]:
     """Return the facts in reading order: the task, the problem, the state around it."""
     told: set[str] = set()
-    found = [*_message_facts(brief, amounts), *_entry_facts(brief.between, "In between, again and again", told, amounts)]
+    found = [*_message_facts(brief, amounts), *_entry_facts(brief.between, "In between, more than once", told, amounts)]
     last = "" if brief.last_success is None else brief.last_success.id
     # `last_success` gets its own fact below. It is listed here only if it also answers the question for certain.
     found += [_note_fact(note, amounts) for note in brief.notes]
@@ -137,7 +129,7 @@ def _message_facts(brief: Brief, amounts: Amounts) -> list[Fact]:
         return [_message_fact(saying, "A person said", amounts) for saying in brief.latest_words]
     later = [saying for saying in brief.latest_words if saying.events[0] != goal.events[0]]
     said = [_message_fact(saying, "Later a person said", amounts) for saying in later]
-    return [_message_fact(goal, "The task as a person gave it", amounts), *said]
+    return [_message_fact(goal, "The task as a person gave it" if goal.type in PEOPLE else "The task", amounts), *said]
 
 
 def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Iterable[Fact]:
@@ -187,7 +179,7 @@ def _record_fact(found: RetrievedRecord, amounts: Amounts, subject: str) -> Fact
         lead += f", and replaces what {f'{places} shows' if places else 'was said earlier'}"
     excerpt = quote_text(found.excerpt, max(amounts.excerpt, WINDOW))
     if isinstance(row, EventView):
-        said = f"{lead}: {_speaker(row)} said{'' if row.after is None else f', after @{row.after}'}"
+        said = f"{lead}: {speaker(row)} said{'' if row.after is None else f', after @{row.after}'}"
         if row.type in PEOPLE:
             return Fact(text=f"{said}: {excerpt}", entries=citable_ids([row.id]), label="recorded")
         return Fact(text=said, entries=citable_ids([row.id]), label=_quote_label(found.excerpt), quote=excerpt)
@@ -200,18 +192,12 @@ def _related_fact(found: RelatedRecord, amounts: Amounts) -> Fact:
     """Return a fact from another session or from memory. It states only that this was recorded there."""
     row = found.row
     if isinstance(row, EventView):
-        lead = found.where if row.type == MEMORY_TAG else f"{found.where}: {_speaker(row)} said"
+        lead = found.where if row.type == MEMORY_TAG else f"{found.where}: {speaker(row)} said"
         quote = quote_text(found.excerpt or words(row.data), max(amounts.excerpt, WINDOW))
         return Fact(text=lead, entries=citable_ids([row.id]), label=_quote_label(quote), quote=quote)
     shown = f"... {quote_text(found.excerpt, amounts.excerpt)}" if found.excerpt else outcome(row, amounts.excerpt)
     text = f"{found.where} (@{row.index} there, {display_name(row.agent)}, {row.status})"
     return _quote_fact(text, f"{call(row, amounts.excerpt)} -> {shown}", row)
-
-
-def _speaker(event: EventView) -> str:
-    if event.type in PEOPLE:
-        return "a person"
-    return "the client" if event.type in BY_CLIENT else display_name(event.agent or "an agent")
 
 
 def _entry_facts(entries: Sequence[EntryView], lead: str, told: set[str], amounts: Amounts) -> list[Fact]:
@@ -318,7 +304,7 @@ def _leads_from_records(brief: Brief) -> Iterator[Alternative]:
         elif row.type in PEOPLE:
             text = f"go by what a person said: {quote_text(words(row.data), _LEAD_CALL)}"
         else:  # an agent's words are quoted elsewhere, but never given as advice
-            text = f"compare what {_speaker(row)} said{'' if row.after is None else f' after @{row.after}'}"
+            text = f"compare what {speaker(row)} said{'' if row.after is None else f' after @{row.after}'}"
         shared = _shared_words(found)
         yield _lead(text, f"it shares the words {shared}" if shared else "its words are close to the trouble's", row.id)
 

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
 from ctxmgr.diagnose.evidence.calls import EDITOR_VERBS, command_of, fields_of, flat_text
+from ctxmgr.diagnose.evidence.messages import BY_CLIENT, PEOPLE
 from ctxmgr.diagnose.evidence.texts import clip_middle, sentences_in, strip_escapes
-from ctxmgr.log.ids import parse_time
+from ctxmgr.diagnose.evidence.texts import clock as clock_phrase
 from ctxmgr.text.patterns import lazy_pattern
-from ctxmgr.types.view import EntryView
+from ctxmgr.types.view import EntryView, EventView
 
 _Item = TypeVar("_Item")
 
@@ -163,6 +164,13 @@ def call(entry: EntryView, limit: int = 160) -> str:
     return f"{display_name(entry.action)} {brief_input(entry.input, limit)}".rstrip()
 
 
+def speaker(event: EventView, person: str = "a person", you: str | None = None) -> str:
+    """Return who said a message: a person, the client by itself, or an agent, in words that the reader ``you`` understands."""
+    if event.type in (*PEOPLE, *BY_CLIENT):
+        return person if event.type in PEOPLE else "the client"
+    return "you" if you is not None and event.agent == you else display_name(event.agent or "an agent")
+
+
 def short_call(entry: EntryView) -> str:
     """Return an action and the most telling value of its input."""
     fields = fields_of(entry)
@@ -289,8 +297,10 @@ def cut_lines(text: str, limit: int) -> str:
 
 
 def mark_cuts(part: str, text: str) -> str:
-    """Return a part of a text with marks where it begins or ends within a line."""
-    before, found, after = text.partition(part) if part else ("", "", "")
+    """Return a part of a text with marks where it begins or ends within a line; the text if there is no part."""
+    if not part:
+        return text
+    before, found, after = text.partition(part)
     head, tail = before.rpartition("\n")[2].strip(), after.partition("\n")[0].strip()
     return f"{'… ' if found and head else ''}{part}{' …' if tail else ''}"
 
@@ -320,11 +330,6 @@ def result_text(entry: EntryView) -> str:
     return "\n".join(part if isinstance(part, str) else flat_text(part) for part in answers(entry))
 
 
-def clock(ts: str | None) -> str:
-    """Return the time of day of a record, ``23:05``, or "" if it has none."""
-    return ts[11:16] if ts is not None and parse_time(ts) is not None and ts[13:14] == ":" else ""
-
-
-def clock_phrase(ts: str | None) -> str:
-    """Return `clock` as words: `` at 23:05``, or ""."""
-    return f" at {found}" if (found := clock(ts)) else ""
+def since_when(ts: str | None) -> str:
+    """Return the time of a record as words after "since": `` 23:05``, or ""."""
+    return clock_phrase(ts).removeprefix(" on").removeprefix(" at")
