@@ -64,6 +64,12 @@ def require_file(log: str) -> None:
         raise InvalidInput("a log can't be read from stdin", "it is read more than once: save it first, and name the file")
 
 
+def require_files(logs: Sequence[str]) -> None:
+    """Refuse stdin among logs, see `require_file`."""
+    for log in logs:
+        require_file(log)
+
+
 def locate_store(target: str | None, session: str | None, store: str | None) -> tuple[str | None, str | None]:
     """Return (session, store) for a command that accepts a file in the place of a session.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.cli.envelope import IndexProgress, JudgeProgress, tell_session
+from ctxmgr.cli.envelope import IndexProgress, JudgeProgress, group_notes, session_choice
 from ctxmgr.cli.exits import VERDICTS, Exit
 from ctxmgr.cli.requests import merge_settings, moment
 from ctxmgr.cli.views.layout import session_command
@@ -24,24 +24,19 @@ NOTHING_READ = "nothing was read, so nothing was judged; name a log, or 'ctxmgr 
 class DetectionResult(NamedTuple):
     """The findings of the detectors, the verdicts to show, suggested next commands, and the exit code.
 
-    ``unread`` is the number of damaged bytes in the log, which could not be judged.
+    ``unread`` says which parts of the log could not be judged.
     """
 
     found: DetectResponse
     verdicts: list[SessionVerdict]
     next: list[str]
     code: Exit
-    unread: int
+    unread: list[str]
 
     @property
     def status(self) -> Literal["ok", "empty", "partial"]:
         """The status of the envelope."""
         return "partial" if self.code is Exit.PARTIAL else self.found.status
-
-
-def damaged_part(size: int) -> str:
-    """Return the reason why that many bytes of a log were not judged."""
-    return f"{size:,} bytes of it are damaged, and nobody can judge what stood there"
 
 
 def run_detection(
@@ -69,15 +64,16 @@ def run_detection(
         raise NoHistory(hint=NOTHING_READ)
     verdicts = [_with_ended_findings(verdict, ever=ever) for verdict in found.verdicts]
     # With several verdicts, each of them names its session.
-    if len(verdicts) == 1:
-        tell_session(workspace.store, session, verdicts[0].session)
+    found.notes[:] = group_notes(found.notes)
+    if len(verdicts) == 1 and not all_sessions:
+        found.notes[:0] = session_choice(workspace.store, session, verdicts[0].session)
     every = find_verdict([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
     stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
     # If no session is stuck, suggest one that could not be judged completely.
     stuck = stuck or [verdict.session for verdict in verdicts if verdict.notes]
     following = [session_command("recover", stuck[0], store)] if stuck else []
     # "Healthy" may only be said of records that were read (ruling 28). Damage or missing records make the answer partial.
-    code, unread = VERDICTS[every], workspace.store.unread()
+    code, unread = VERDICTS[every], workspace.store.unread_parts()
     if code is Exit.OK and (unread or any(NOTHING_KNOWN in verdict.notes for verdict in verdicts)):
         code = Exit.PARTIAL
     return DetectionResult(found, verdicts, following, Exit.OK if exit_zero else code, unread)
@@ -162,8 +158,7 @@ def detect_in_folder(folder: str, now: str | None, changes: list[str] | None, *,
         found.passed_over += [
             (str(log), f"session {verdict.session}: {NOTHING_KNOWN}") for verdict in done.verdicts if verdict not in judged
         ]
-        if done.unread:
-            found.passed_over.append((str(log), damaged_part(done.unread)))
+        found.passed_over += [(str(log), part) for part in done.unread]
         if not judged:
             continue
         found.logs[str(log)] = judged

@@ -131,10 +131,36 @@ def say(text: str, *, always: bool = False) -> None:
 
 
 def tell_session(store: Store, asked: str | None, used: str | None) -> None:
-    """Say on stderr which session is used, if the user named none and there are several."""
-    # Only for a person: a program finds the session in the answer, and counting sessions costs a query.
-    if asked is None and used is not None and sys.stderr.isatty() and (count := store.sessions.count()) > 1:
-        say(f"session {used} (the latest of {count}; --session chooses another)")
+    """Tell a person on stderr which session is used, if the user named none and there are several."""
+    # A program finds the session in each row of the answer, and counting sessions costs a query.
+    for line in session_choice(store, asked, used) if sys.stderr.isatty() else ():
+        say(line)
+
+
+def session_choice(store: Store, asked: str | None, used: str | None) -> list[str]:
+    """Return a line about which session is used, if the user named none and there are several: a warning of a judgement."""
+    if asked is not None or used is None or (count := store.sessions.count()) < 2:
+        return []
+    return [f"session {used} (the latest of {count:,}; --session chooses another)"]
+
+
+_MIN_GROUPED = 3
+"""Minimum number of sessions with the same note for which the note is given once, with their number."""
+
+
+def group_notes(notes: Iterable[str]) -> list[str]:
+    """Return notes, each a session and what is said of it, with those that several sessions share given once."""
+    sessions: dict[str, list[str]] = {}
+    for line in notes:
+        session, _, note = line.partition(": ")
+        sessions.setdefault(note, []).append(session)
+    return [
+        line
+        for note, found in sessions.items()
+        for line in (
+            [f"{name}: {note}" for name in found] if len(found) < _MIN_GROUPED else [f"{len(found):,} sessions: {note}"]
+        )
+    ]
 
 
 class IndexProgress:

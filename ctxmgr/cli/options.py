@@ -35,7 +35,10 @@ Status = Annotated[
 ]
 Kind = Annotated[str, typer.Option("--kind", help="Kind of rows: entry, event or all.")]
 EventType = Annotated[list[str] | None, typer.Option("--event-type", help="Only events of this type; repeatable.")]
-Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="From this time on: 2h, 7d, yesterday, RFC 3339.")]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="From this time on: 2h, 7d, yesterday, RFC 3339 (UTC without a zone)."),
+]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time.")]
 Offset = Annotated[int, typer.Option("--offset", help="Number of rows to skip.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", help="Maximum number of rows.")]

@@ -38,7 +38,9 @@ _NEW_STEPS = 2
 _ANSWERED = 2
 """State of the talk since the last round: what the user asked was answered. 1: it was asked."""
 _ENDED_BY_SUCCESS = frozenset({"repetition", "cycle", "errorRepetition", "nearDuplicate", "trivialChange", "denied"})
-"""Kinds of loops of failures, and of refusals in words, that end when the same is done with other arguments. `interleaved` had successes in between."""
+"""Kinds of loops of failures, and of refusals in words, that end when the same is done with other arguments.
+
+`interleaved` had successes in between."""
 
 
 class OpenFinding:
@@ -270,7 +272,7 @@ class OpenFinding:
         self._exchange = max(1, self._exchange) if asks else _ANSWERED if self._exchange else 0
 
     def is_left(self, *, completed: bool) -> bool:
-        """Whether the run had left the loop when it ended: for new work if it ``completed``, else for other talk with its user."""
+        """Whether the run had left the loop when it ended: for new work if it ``completed``, else for other talk."""
         return bool(self._novel) if completed else self._exchange == _ANSWERED
 
     def came_back(self) -> bool:

@@ -207,6 +207,8 @@ def _list_doubts(store: Store, key: int) -> list[str]:
     failures = store.sessions.failures_in_row(key)
     if failures >= FAILURES_IN_ROW:
         notes.append(f"{failures:,} failures in a row")
+    if store.gaps():
+        notes.append("a part of the log was not understood")
     error = store.sessions.last_error(key)
     # A hook is the user's own program, so its failure says nothing about the agent's work.
     if error is not None and error.get("reason") != "hookFailed":

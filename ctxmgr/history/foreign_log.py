@@ -6,6 +6,7 @@ Nothing is written beside the log or into the project. An unchanged log is answe
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -20,9 +21,11 @@ from ctxmgr.store.engine.disposable_files import cache_name, open_cache, open_in
 from ctxmgr.store.engine.sqlite import SqliteEngine
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.store.verification import VerificationResult
-from ctxmgr.types.import_report import FileCount
+from ctxmgr.types.import_report import NOT_UNDERSTOOD, FileCount
 
 _STEM = "foreign"
+_MOST_NAMED = 3
+"""Maximum number of types of records that were not understood to name."""
 _MAX_INDEXED = 32_768
 """Longest log, in records, for which a search index is built at once. In a longer log, a search reads the records."""
 
@@ -68,6 +71,21 @@ class ForeignStore(Store):
         """Return the number of unreadable bytes of the log. An incomplete last line, still being written, does not count."""
         ends = {path.stat().st_size for path in self.files}
         return sum(item.length for item in self.damage() if item.offset + item.length not in ends)
+
+    def gaps(self) -> list[str]:
+        """Return what the importer did not understand, if it is a share of the records that would make an import partial."""
+        reports = self.imported.reports()
+        unknown = sum((Counter(report["unknown"]) for report in reports), Counter[str]())
+        records = sum(int(report["records"]) for report in reports)
+        count = unknown.total()
+        if count <= NOT_UNDERSTOOD * records:
+            return []
+        most = ", ".join(f"{number:,} of type {name!r}" for name, number in unknown.most_common(_MOST_NAMED))
+        more = ", ..." if len(unknown) > _MOST_NAMED else ""
+        return [
+            f"not understood: {count:,} of {records:,} records ({count / records:.0%}): {most}{more}. "
+            f"It was read as a log of {self.origin}; logs of two programs need a file each"
+        ]
 
     def examine(self) -> VerificationResult:
         """Read the log again and report unreadable ranges. Logs of other agents have no checksums to verify.

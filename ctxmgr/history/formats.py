@@ -68,6 +68,7 @@ def format_hint() -> str:
     """Return advice for a file that is no log. It names a command, because the formats are too many for a message."""
     return (
         f"'ctxmgr formats' lists the {len(IMPORTERS) + 1} formats that ctxmgr reads, and where each agent keeps its logs; "
+        "if you know which one it is, 'ctxmgr import --from FORMAT' reads it all the same; "
         "any other program can write records of ctxmgr's own: 'ctxmgr record --help'"
     )
 

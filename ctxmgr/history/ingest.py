@@ -44,14 +44,12 @@ from ctxmgr.store.engine.postgresql_url import printable_location
 from ctxmgr.store.project_session import PROJECT, untrusted_message
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.store.write.bulk import RowBatch
-from ctxmgr.types.import_report import FileCount, FileReport, ImportReport
+from ctxmgr.types.import_report import FileCount, FileReport, ImportReport, lost_records
 from ctxmgr.types.record import check
 
 _T = TypeVar("_T")
 
 
-_RECORD = 1_000
-"""Bytes of a typical record, to estimate the number of records in a damaged range."""
 _PART = 10_000
 """Records of our own format per transaction. With other formats, a transaction is a whole session."""
 
@@ -444,7 +442,7 @@ def _report(totals: _Totals) -> ImportReport:
         unknown.update(report.unknown)
     records = sum(report.records for report in totals.files)
     damaged = sum(len(report.damaged) for report in totals.files)
-    lost = sum(max(1, each["length"] // _RECORD) for report in totals.files for each in report.damaged)
+    lost = lost_records(totals.files)
     missed = unknown.total() + lost
     return ImportReport(
         files=totals.files, skipped=sum(report.skipped is not None for report in totals.files), others=totals.others.count,

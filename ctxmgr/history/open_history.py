@@ -10,7 +10,7 @@ from ctxmgr.store import empty_store, exists, open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ctxmgr.store import DamagedRange, Store
+    from ctxmgr.store import Store
     from ctxmgr.store.log_store import Progress
 
 NOTHING_RECORDED = "nothing was recorded: {} is another agent's log; 'ctxmgr import' it to keep what is answered"
@@ -21,6 +21,8 @@ _OWN_TABLE = b"record_once"
 _BUCKET = "s3://"
 _ENOUGH = 64  # bytes that identify our log and SQLite
 _SCHEMA = 1 << 16  # bytes in which the schema of one of our stores names `_OWN_TABLE`
+
+TORN_TAIL = "a torn last line, or one still being written"
 
 NOTHING_YET = "no history here yet: 'ctxmgr import' reads the logs on this machine"
 
@@ -75,7 +77,7 @@ def open_history(
     elif not readonly:
         warnings.append(NOTHING_RECORDED.format(path))
     try:
-        return store, warnings + _damage_warnings(store.damage())
+        return store, warnings + _damage_warnings(store) + store.gaps()
     except BaseException:
         store.close()
         raise
@@ -152,8 +154,11 @@ def _begins_like_database(path: str) -> bool:
         return stream.read(len(_DATABASE)) == _DATABASE
 
 
-def _damage_warnings(damage: list[DamagedRange]) -> list[str]:
+def _damage_warnings(store: Store) -> list[str]:
+    damage = store.damage()
     warnings = [f"damaged: {item.length:,} bytes at offset {item.offset:,}: {item.reason}" for item in damage[:5]]
+    if len(damage) == 1 and not store.unread():
+        return [f"incomplete: the last {damage[0].length:,} bytes, at offset {damage[0].offset:,}: {TORN_TAIL}"]
     if (more := len(damage) - 5) > 0:
         warnings.append(f"{more} more damaged {'range' if more == 1 else 'ranges'}; 'ctxmgr verify' lists them all")
     return warnings

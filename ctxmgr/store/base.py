@@ -165,6 +165,15 @@ class Store:
         """Return the damaged ranges of a log. A database has none, because SQLite or the server checks it."""
         return []
 
+    def gaps(self) -> list[str]:
+        """Return what of a log was read and not understood, in words, if that is enough to matter."""
+        return []
+
+    def unread_parts(self) -> list[str]:
+        """Return what of a log can't be judged, because it is damaged or was not understood, in words."""
+        size = self.unread()
+        return [*([f"{size:,} bytes of it are damaged, and nobody can judge what stood there"] if size else []), *self.gaps()]
+
     def unread(self) -> int:
         """Return the number of unreadable bytes in the log, without a last line that may still be written."""
         damage = self.damage()

@@ -10,6 +10,11 @@ from typing import Any
 
 from ctxmgr.types.base import Shape, Text
 
+_RECORD = 1_000
+"""Bytes of a typical record, to estimate the number of records in a damaged range."""
+NOT_UNDERSTOOD = 0.02
+"""If a larger share of the records was not understood, an import or a judgement is partial (exit 8)."""
+
 
 # Mutable and no shape: importers add to it at every line.
 @dataclass(slots=True)
@@ -71,6 +76,11 @@ class FileReport(Shape):
     skipped: str | None = None
     notes: list[Text] = []
     sessions: int = 1
+
+
+def lost_records(files: Sequence[FileReport]) -> int:
+    """Return about how many records the damaged ranges of files held."""
+    return sum(max(1, each["length"] // _RECORD) for file in files for each in file.damaged)
 
 
 class ImportReport(Shape):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ctxmgr.cli.envelope import say, slow_search
+from ctxmgr.cli.envelope import group_notes, say, slow_search
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.safe_text import cells
 from tests.cli.test_terminal import Terminal
@@ -38,3 +38,10 @@ def test_a_search_that_reads_much_says_what_would_help() -> None:
     warnings, following = slow_search(40_000)
     assert warnings[0].startswith("40,000 records are not indexed")
     assert following == ["ctxmgr index"]
+
+
+def test_a_note_that_many_sessions_share_is_given_once() -> None:
+    """Two hundred equal lines bury the answer; two do not, and other notes stay."""
+    few, many = (group_notes([*(f"s{number}: no times: none" for number in range(count)), "z: odd"]) for count in (2, 200))
+    assert few == ["s0: no times: none", "s1: no times: none", "z: odd"]
+    assert many == ["200 sessions: no times: none", "z: odd"]

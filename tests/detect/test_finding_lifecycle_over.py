@@ -207,7 +207,7 @@ def _searched_in_vain(*, go_on: bool) -> Scenario:
 
 
 def test_a_farewell_after_other_talk_ends_a_loop() -> None:
-    """The agent had left it: it helped with what the user asked next. A farewell to the loop itself shows nothing of the kind."""
+    """The agent had left it: it helped with what the user asked next. A farewell to the loop itself shows nothing."""
     left, given_up = (_searched_in_vain(go_on=go_on) for go_on in (True, False))
     assert [_ends(left), _ends(given_up)] == [["end"], [None]]
     left.call("search", {"id": "9"}, "nothing is registered")

@@ -103,3 +103,32 @@ def test_a_log_that_is_gone_is_not_found(log: Path) -> None:
     log.unlink()
     with pytest.raises(NotFound, match="no log at"):
         open_foreign(str(log), importer)
+
+
+def test_what_was_not_understood_is_told_and_never_called_healthy(log: Path) -> None:
+    """Records of another program, glued to the log, are named; a few unknown ones in a hundred are no news."""
+    whole = log.read_bytes()
+    stranger = b'{"type":"strange_note","text":"x"}\n'
+    log.write_bytes(whole + stranger * (whole.count(b"\n") // 2))
+    store, warnings = open_history(str(log), explicit=True, readonly=True)
+    key = store.sessions.latest()
+    assert key is not None
+    assert (len(store.gaps()), store.unread(), warnings, store.unread_parts()) == (1, 0, store.gaps(), store.gaps())
+    assert "of type 'strange_note'" in warnings[0]
+    assert "a part of the log was not understood" in judge_now(store, key, {}, None).notes
+    store.close()
+
+    log.write_bytes(whole)
+    store, warnings = open_history(str(log), explicit=True, readonly=True)
+    assert (store.gaps(), warnings) == ([], [])
+    store.close()
+
+
+def test_a_torn_last_line_is_incomplete_and_not_damaged(log: Path) -> None:
+    """It may still be written; damage before it is called damage."""
+    whole = log.read_bytes()
+    for content, beginning in ((whole[:-20], "incomplete: "), (b"{x\n" + whole, "damaged: ")):
+        log.write_bytes(content)
+        store, warnings = open_history(str(log), explicit=True, readonly=True)
+        store.close()
+        assert [line.startswith(beginning) for line in warnings] == [True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from textual import on, work
@@ -40,12 +41,25 @@ class Browser(App[CtxmgrError]):
     ENABLE_COMMAND_PALETTE = False
     TITLE = "ctxmgr"
     CSS = "Screen { background: $background; }"
+    # Textual's own answer to it only names the key that quits, and a modal screen gives none.
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False, priority=True)]
 
     def __init__(self, location: str | None, session: str | None) -> None:
         super().__init__()
         self.history = History(location)
         self.fault: Exception | None = None
+        self._interrupted = 0.0  # the time of the last Ctrl-C
         self._session = session
+
+    def action_interrupt(self) -> None:
+        """Copy the selected text, if there is any. Else quit at the second time in a row."""
+        if (selected := self.screen.get_selected_text()) is not None:
+            self.copy_to_clipboard(selected)
+        elif time.time() - self._interrupted < 3:
+            self.exit()
+        else:
+            self._interrupted = time.time()
+            self.notify("Ctrl+C again quits, as q does", timeout=3)
 
     def on_mount(self) -> None:
         """Show a message and open the history."""

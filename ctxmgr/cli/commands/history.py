@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.cli import declarations as typer
@@ -164,7 +165,10 @@ def browse(target: o.Target = None, session: o.Session = None, store: o.Store = 
         # Textual is an extra, and only this command may load it.
         from ctxmgr.cli.browse.screens import browse as run
     except ImportError:
-        fail("browse", how, InvalidInput("browse needs the tui extra", "pip install 'ctxmgr-cli[tui]'"))
+        # In a checkout, an index would give another copy of the program.
+        checkout = Path(__file__).parents[3] / "pyproject.toml"
+        extra = f"pip install -e '{checkout.parent}[tui]'" if checkout.is_file() else "pip install 'ctxmgr-cli[tui]'"
+        fail("browse", how, InvalidInput("browse needs the tui extra", extra))
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         fail("browse", how, InvalidInput("browse needs a terminal", "'ctxmgr report -o run.html' makes a page to look at"))
     if (error := run(store, session)) is not None:

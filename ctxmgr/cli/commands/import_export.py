@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import locate_log
+from ctxmgr.cli.address import locate_log, require_files
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve, resolve_place, say
 from ctxmgr.cli.terminal import ProgressMeter, search_progress
@@ -26,7 +26,7 @@ from ctxmgr.history.ingest import require_logs
 from ctxmgr.history.query.address import session_key
 from ctxmgr.log import anchor, codec
 from ctxmgr.store.project_session import untrusted_message
-from ctxmgr.types.import_report import ImportReport, list_first_names
+from ctxmgr.types.import_report import NOT_UNDERSTOOD, ImportReport, list_first_names, lost_records
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 
 _FORMATS = tuple(exporter.name for exporter in EXPORTERS)
-
-NOT_UNDERSTOOD = 0.02
-"""If a larger share of the records was not understood, an import is partial (exit 8)."""
 
 
 def import_(
@@ -71,6 +68,7 @@ def import_(
     """
     searching = search_progress()
     if paths:  # before a store is created for nothing
+        resolve("import", how, require_files, paths)
         resolve("import", how, require_logs, paths, from_, searching)
 
     def work(workspace: Workspace) -> Answer:
@@ -127,6 +125,7 @@ def export(
     """
     how = OutputOptions("json" if json_ else "table")
     session, store = resolve_place("export", how, target, session, store)
+    output = None if output == Path("-") else output
 
     def work(workspace: Workspace) -> Answer:
         if json_ and output is None:
@@ -364,9 +363,12 @@ def _file(printer: Printer, file: FileReport, name: str) -> list[str | Span]:
 
 def _trouble(printer: Printer, report: ImportReport) -> None:
     if report.unknown:
-        printer.heading(f"Not understood: {report.not_understood:.2%} of {plural(report.records, 'record')}")
+        # The share counts damaged records too, so they stand in the table.
+        lost = lost_records(report.files)
+        rows = report.unknown | ({"(damaged)": lost} if lost else {})
+        printer.heading(f"Not understood: {report.not_understood:.2%} of {plural(report.records + lost, 'record')}")
         # The most frequent first, because a changed format shows in them.
-        kinds = sorted(report.unknown.items(), key=lambda item: (-item[1], item[0]))
+        kinds = sorted(rows.items(), key=lambda item: (-item[1], item[0]))
         printer.table(
             (Column("COUNT", right=True), Column("TYPE", fill=True)), ([f"{n:,}", kind] for kind, n in kinds), indent=2
         )

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ctxmgr.base.paths import MAX_SETTINGS_BYTES, read_regular
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
+from ctxmgr.cli.envelope import say_warnings, session_choice
 from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place, say
 from ctxmgr.cli.recovery_cache import RecoveryCache
 from ctxmgr.cli.requests import apply_to_goal, build, goal_source, moment
 from ctxmgr.cli.views.layout import Span, amount, brief, command, plural, session_command, short_ids
-from ctxmgr.errors import InvalidInput
+from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.history.open_history import NOTHING_RECORDED
+from ctxmgr.history.query.address import session_key
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.operations import AgentRequest, ModelRequest, PromptRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace
@@ -131,7 +133,15 @@ def recover(
             diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked,
         )  # fmt: skip
         cache, show = RecoveryCache(workspace, request), partial(continuation_answer, store=store)
-        done = cache.keep(found := workspace.recover(request, say), show, prompt=prompt)
+        key = None if session else session_key(workspace.store, None)
+        choice = [] if key is None else session_choice(workspace.store, session, workspace.store.sessions.name(key))
+        try:
+            found = workspace.recover(request, say)
+        except CtxmgrError:
+            say_warnings(choice)
+            raise
+        done = cache.keep(found, show, prompt=prompt)
+        done.warnings[:0] = choice
         done.warnings += apply_to_goal(goal, found.continuation) if goal is not None and found.stored and not plan else []
         return done
 

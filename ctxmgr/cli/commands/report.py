@@ -65,6 +65,7 @@ def report(
       ctxmgr report --all-sessions -o reports
     """
     session, store = resolve_place("report", how, target, session, store)
+    output = None if output == STDOUT else output
 
     def work(workspace: Workspace) -> Answer:
         if all_sessions:
@@ -113,6 +114,8 @@ def _names(workspace: Workspace) -> Iterator[str]:
         offset = page.page.next_offset
 
 
+STDOUT = Path("-")
+"""What other programs call standard output, where a file is named."""
 FORMATS = ("text", "md", "github", "junit", "sarif", "json")
 SUMMARY = "GITHUB_STEP_SUMMARY"
 """Environment variable with the file to which GitHub Actions wants the summary of a step to be appended."""

@@ -8,7 +8,7 @@ detectors nor the recovery is loaded then. This holds only for requests without 
 
 from __future__ import annotations
 
-from ctxmgr.cli.envelope import Answer, tell_session
+from ctxmgr.cli.envelope import Answer, group_notes, session_choice
 from ctxmgr.cli.fast.rows import admits, build_page
 from ctxmgr.cli.recovery_cache import find_config, find_settings
 from ctxmgr.errors import CtxmgrError
@@ -161,15 +161,16 @@ def _cached_verdicts(opened: OpenedStore, values: dict[str, Any]) -> Answer | No
         kept.close()
     if not rows:  # the detection reports that there is nothing to judge
         return None
-    if len(rows) == 1:
-        tell_session(store, values["session"], rows[0]["session"])
+    warnings = group_notes(warnings)
+    if len(rows) == 1 and not values["all_sessions"]:
+        warnings[:0] = session_choice(store, values["session"], rows[0]["session"])
     draw = _drawing(opened, chosen, rows, values["store"]) if opened.how.draws else _draw_nothing
     wrong = [each["session"] for each in rows if each["verdict"] not in ("healthy", "warn")]
     wrong = wrong or [each["session"] for each in rows if each["notes"]]
     following = _next_command("recover", wrong[0], values["store"]) if wrong else []
     answer = Answer(rows, draw, warnings=warnings, next=following)
     worst = worst_verdict(verdict["verdict"] for verdict in rows)
-    if not values["exit_zero"] and (worst in STUCK or store.unread()):
+    if not values["exit_zero"] and (worst in STUCK or store.unread_parts()):
         from ctxmgr.cli.exits import VERDICTS, Exit
 
         # A verdict with exit code 0 is here only because a part of the log was not read.
@@ -218,14 +219,17 @@ def recover(opened: OpenedStore, values: dict[str, Any]) -> Answer | None:
         kept.close()
     if cached is None:
         return None
+    choice = session_choice(store, values["session"], session)
     if values["prompt"] or not opened.how.draws:
-        return Answer(cached["data"], lambda out: out.block(cached["prompt"]), warnings=cached["warnings"])
+        return Answer(cached["data"], lambda out: out.block(cached["prompt"]), warnings=[*choice, *cached["warnings"]])
     from ctxmgr.cli.commands.recover import continuation_answer
     from ctxmgr.types.operations import RecoverResponse
     from ctxmgr.types.route import Continuation
 
     told = Continuation.from_json(cached["data"]["continuation"]).model_copy(update={"told_again": True})
-    return continuation_answer(opened.workspace, RecoverResponse(continuation=told), store=values["store"])
+    answer = continuation_answer(opened.workspace, RecoverResponse(continuation=told), store=values["store"])
+    answer.warnings[:0] = choice
+    return answer
 
 
 HANDLERS: dict[str, Handler] = {"detect": _detect, "recover": recover, "sessions": _sessions}

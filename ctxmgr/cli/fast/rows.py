@@ -23,10 +23,11 @@ from ctxmgr.cli.envelope import (
 )
 from ctxmgr.cli.fast.table import TABLE
 from ctxmgr.cli.invocation import current_agent
-from ctxmgr.errors import CtxmgrError, NotFound
+from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.history.open_history import open_history, require_record
 from ctxmgr.history.query import tools
 from ctxmgr.log import fast_json
+from ctxmgr.log.ids import parse_time
 from ctxmgr.store.repositories.queries import Rows
 
 TYPE_CHECKING = False
@@ -276,6 +277,8 @@ def make_request(name: str, shape: str, values: dict[str, Any], **changed: Any) 
             from ctxmgr.cli.requests import moment
 
             fields[bound] = moment(fields[bound], time.time())
+    if fields.get("since") and fields.get("until") and (parse_time(fields["until"]) or 0) < (parse_time(fields["since"]) or 0):
+        raise InvalidInput("--until lies before --since", "times without a zone are UTC; '2h' means two hours ago")
     return tools.PlainRequest(**fields)
 
 

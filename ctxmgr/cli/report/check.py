@@ -14,7 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ctxmgr.cli.address import require_file
-from ctxmgr.cli.detection import NOTHING_READ, damaged_part
+from ctxmgr.cli.detection import NOTHING_READ
 from ctxmgr.cli.envelope import IndexProgress, JudgeProgress
 from ctxmgr.cli.terminal import search_progress, with_progress
 from ctxmgr.cli.text_formats import escape_markdown
@@ -125,6 +125,11 @@ class CheckResult:
         if found:
             which = "" if found == len(calm) else f"{found:,} of them "
             return f"{plural(len(calm), 'session')} passed, {which}with findings that --fail-on leaves out"
+        ended = [session for session in calm if session.summary != session.verdict]
+        if ended:
+            # Healthy is said only where nothing is wrong (ruling 28).
+            which = f": {ended[0].summary}" if len(calm) == 1 else f", {len(ended):,} of them not without trouble"
+            return f"{plural(len(calm), 'session')} passed{which}"
         return f"{plural(len(calm), 'session')} without trouble" if calm else ""
 
     @property
@@ -201,16 +206,16 @@ def _judge(result: CheckResult, log: str | None, listener: Listener | None) -> N
             if listener is not None:
                 listener(session, workspace, found, verdict)
             sessions.append(session)
-        if unread := workspace.store.unread():
-            result.passed_over.append((place, damaged_part(unread)))
-        elif not found.verdicts and log is not None:
+        unread = workspace.store.unread_parts()
+        result.passed_over += [(place, part) for part in unread]
+        if not unread and not found.verdicts and log is not None:
             damage = workspace.store.damage()
             result.passed_over.append(
                 (place, f"no record of it can be read: {damage[0].reason}" if damage else "it holds no session")
             )
     # Add the sessions only after the whole log is judged: half of one would count as a healthy run.
     result.sessions += sessions
-    result.notes += [(place, note) for note in workspace.warnings]
+    result.notes += [(place, note) for note in workspace.warnings if note not in unread]
     for note in found.notes:
         session = next((each.session for each in found.verdicts if note.startswith(f"{each.session}: ")), "")
         text = note.removeprefix(f"{session}: ")

@@ -160,7 +160,7 @@ def _value(printer: Printer, entry: EntryView, title: str, value: Any, *, full: 
 
 _COLUMNS = (
     Column("@", right=True),
-    Column("TIME", give=2, least=8, optional=True),
+    Column("TIME UTC", give=2, least=8, optional=True),
     Column("AGENT", give=4, least=8),
     Column("ACTION", give=3, least=10),
     Column("STATUS"),
@@ -282,7 +282,7 @@ _SNAPSHOTS = (
     Column("ID", give=2, least=13),
     Column("SESSION", give=4, least=8, optional=True),
     Column("ENTRIES", give=3, least=8),
-    Column("TIME", give=5, least=10, optional=True, steps=TIME_STEPS),
+    Column("TIME UTC", give=5, least=10, optional=True, steps=TIME_STEPS),
     Column("SUMMARY", fill=True, least=20),
 )
 _ENTRIES = (

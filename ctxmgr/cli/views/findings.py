@@ -438,7 +438,7 @@ def _progress(printer: Printer, finding: Finding, entries: Entries) -> list[str 
     if entry is None:
         return [where]
     text = brief(entry.input).strip()
-    when = f"  {clock(entry.ts)}" if entry.ts else ""
+    when = f"  {clock(entry.ts)} UTC" if entry.ts else ""
     room = printer.width - 34 - printer.cells(printer.safe(entry.action))
     return [
         where,

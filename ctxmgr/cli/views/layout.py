@@ -240,12 +240,15 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else many}"
 
 
+_HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
+
+
 def short_ids(ids: Iterable[str]) -> dict[str, str]:
     """Return for each id its shortest unique prefix. Ids that people chose (not UUIDs) stay whole."""
     ordered = sorted(set(ids))
     shorts: dict[str, str] = {}
     for place, name in enumerate(ordered):
-        if len(name) < 24 or name.count("-") < 4 or " " in name:
+        if len(name) < 24 or name.count("-") < 4 or not _HEXADECIMAL.issuperset(name.replace("-", "")[:20]):
             shorts[name] = name
             continue
         shared = 0

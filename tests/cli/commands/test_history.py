@@ -11,7 +11,7 @@ import pytest
 from ctxmgr.store import open_store
 from ctxmgr.store.project_session import ACCESS
 from tests import builders as b
-from tests.cli.console import run
+from tests.cli.console import make_history, run
 
 pytestmark = pytest.mark.usefixtures("history")
 
@@ -192,3 +192,11 @@ def test_an_agent_sees_its_own_alone() -> None:
         "data"
     ]
     assert [event["data"]["command"] for event in logged] == ["sql", "stats"] * 2
+
+
+def test_a_range_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
+    """Nobody must look for filters that are too narrow."""
+    store = str(make_history(tmp_path / "h.db"))
+    ended = run("list", "--store", store, "--since", "5m", "--until", "10m")
+    assert (ended.code, "--until lies before --since" in ended.err) == (2, True)
+    assert run("list", "--store", store, "--since", "10m", "--until", "5m").code == 0

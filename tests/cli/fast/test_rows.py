@@ -15,7 +15,7 @@ QUICK = [
     "list --event-type message", "list --event-type message --kind all --kind event", "list -s healthy", "list -s heal",
     "list --session=looping --agent WORKER", "list --action bash --action Read", "list --status error --status open",
     "list --input-type command", "list --since 2026-01-22T10:00:01Z", "list --since 2h", "list --until yesterday",
-    "list --since now --until 1w", "list --offset 9007199254740992", "list --limit 100000", "list -s härte/ö",
+    "list --since 1w --until now", "list --offset 9007199254740992", "list --limit 100000", "list -s härte/ö",
     "list -s härte/ö --kind all", "list -s deep", "list --store empty.db", "list --store ./history.db",
     "list --store .//log.jsonl", "list --store log.jsonl -s healthy", "list --store torn.jsonl", "list -- ",
     "list --action ''", "list --action x --action=", "list --kind entry --kind=all", "trace", "trace Bash",

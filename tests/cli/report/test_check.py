@@ -322,3 +322,11 @@ def test_the_report_folder_holds_a_page_for_each_stuck_run(logs: Path, tmp_path:
     assert {"index.html", "summary.md"} < set(names)
     assert (tmp_path / "out" / "summary.md").read_text(encoding="utf-8").startswith("## ctxmgr: 2 of 3")
     assert run("check", str(logs), "--report", "out").code == 12
+
+
+def test_a_session_that_ended_in_an_error_is_not_without_trouble(logs: Path) -> None:
+    """It passes, and its line says what is wrong, as that of `detect` does (ruling 28)."""
+    path = log(logs, "ended.jsonl", b.steps("main", ["> Go.", "Read:a", *(f"!Bash:make {n} -> no rule {n}" for n in range(3))]))
+    ended = run("check", str(path))
+    assert (ended.code, "✓ 1 session passed: no loop found, 3 failures in a row" in ended.out) == (0, True)
+    assert "✓ 1 session without trouble" in run("check", str(logs / "calm.jsonl")).out

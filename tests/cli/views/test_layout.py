@@ -82,6 +82,12 @@ def test_times_and_amounts_are_said_as_people_say_them() -> None:
     assert [plural(1, "entry"), plural(2000, "entry"), plural(0, "file")] == ["1 entry", "2,000 entries", "0 files"]
 
 
+def test_ids_that_people_chose_are_not_shortened() -> None:
+    """Other sessions, which are not shown, may share the beginning of such a name."""
+    names = ["gpt-4o-airline-7247a2ec-1.200", "gpt-4o-airline-e1b2c3d4-1.7"]
+    assert short_ids(names) == {name: name for name in names}
+
+
 def test_short_ids_stay_unambiguous() -> None:
     """Ids that differ early are cut early, none is the beginning of another shown one, chosen names stay whole."""
     shorts = short_ids([FIRST, SECOND, "1" + FIRST[1:], "nightly-refactor"])
