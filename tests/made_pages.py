@@ -145,8 +145,8 @@ the table.
 |---|---|---|
 {_lines(rows)}
 
-With `check` and `detect`, a part of a log was not read if it is damaged, or if more than 2 % of the records of another agent's log were not
-understood (two logs in one file, for example). A torn last line is no such part: it counts as not yet written.
+With `check` and `detect`, a part of a log was not read if it is damaged, or if more than 2 % of the records of another agent's
+log were not understood (two logs in one file, for example). A torn last line is no such part: it counts as not yet written.
 
 `detect` and `check` end with 10, 11 or 12 when something is stuck, so that a script can branch; `--exit-zero` turns that
 off for `detect`, and `--fail-on` of `check` says what counts.

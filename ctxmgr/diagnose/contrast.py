@@ -177,8 +177,8 @@ def _choose_look_at_silence(evidence: Evidence, step: EntryView) -> tuple[str, s
     if made := edited_paths(step):
         names = join_names(map(evidence.name, made))
         return (
-            f"Find out whether it took effect before you do anything again: read {names}; if you make the call again, set a time"
-            " limit.",
+            f"Find out whether it took effect before you do anything again: read {names}; if you make the call again, set a"
+            " time limit.",
             "The change must be there once.",
         )
     if only_looks(step):
