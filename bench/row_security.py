@@ -13,11 +13,10 @@ import statistics
 import sys
 import time
 from collections import defaultdict
-from pathlib import Path
 
 import psycopg
 
-from bench.servers import record, say
+from bench.servers import processor_time, record, say
 from ctxmgr.store import Store, administer, open_store
 from tests import postgresql_server
 from tests.store.divided import Divided
@@ -46,11 +45,6 @@ def opened() -> dict[str, Store]:
         stores[writer] = place.open("alice")
         owner.close()
     return stores
-
-
-def processor_time(process: int) -> int:
-    """Return the nanoseconds for which a process has run."""
-    return int(Path(f"/proc/{process}/schedstat").read_text().split()[0])
 
 
 def measure(stores: dict[str, Store], batch: int, calls: int, turns: int) -> None:

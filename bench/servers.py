@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -57,6 +57,7 @@ class Bare:
 
     def __init__(self, url: str) -> None:
         self.connection = psycopg.connect(url, autocommit=True)
+        self.backend = self.connection.info.backend_pid
 
     def insert(self, records: list[dict[str, Any]]) -> None:
         """Write records one statement each, in one transaction if they are several."""
@@ -83,6 +84,7 @@ class Ours:
 
     def __init__(self, url: str) -> None:
         self.store = open_store(url, create=True)
+        self.backend = int(self.store.engine.query("SELECT pg_backend_pid()")[0][0])
 
     def append(self, records: list[dict[str, Any]]) -> None:
         """Append records together."""
@@ -93,9 +95,23 @@ class Ours:
         self.store.close()
 
 
+class Figures(NamedTuple):
+    """What some writers did: records a second, the median time of a batch in ms, processor time of each side in us a record."""
+
+    rate: float
+    median: float
+    client: float
+    server: float
+
+
+def processor_time(process: int) -> int:
+    """Return the nanoseconds for which a process has run."""
+    return int(Path(f"/proc/{process}/schedstat").read_text().split()[0])
+
+
 def rate(open_writer: Callable[[], tuple[Any, Callable[[list[dict[str, Any]]], None]]], writers: int, batch: int,
-         seconds: float, name: str, *, together: bool = False) -> tuple[float, float]:  # fmt: skip
-    """Return records a second of so many writers, each with a session of its own, and the median time of a batch in ms.
+         seconds: float, name: str, *, together: bool = False) -> Figures:  # fmt: skip
+    """Return the figures of so many writers, each with a session of its own.
 
     Each writer is a process, as in real life: threads of one process would share the interpreter's lock. With ``together``
     all of them write one session.
@@ -111,16 +127,17 @@ def rate(open_writer: Callable[[], tuple[Any, Callable[[list[dict[str, Any]]], N
             for each in range(_WARM):
                 write([record(f"warm-{name}-{number}", each)])
             ready.wait()
-            start = time.monotonic()
+            start, spent, used = time.monotonic(), processor_time(holder.backend), 0.0
             while time.monotonic() < start + seconds:
                 first = made * writers + number * batch if together else made
                 records = [record(session, first + each) for each in range(batch)]
-                began = time.perf_counter()
+                began, ran = time.perf_counter(), time.thread_time()
                 write(records)
+                used += time.thread_time() - ran
                 took.append(time.perf_counter() - began)
                 made += batch
-            ended = time.monotonic()
-        results.put((made, took, ended))
+            ended, spent = time.monotonic(), processor_time(holder.backend) - spent
+        results.put((made, took, ended, used * 1e6, spent / 1000))
 
     processes = [fork.Process(target=work, args=(number,)) for number in range(writers)]
     for process in processes:
@@ -130,8 +147,11 @@ def rate(open_writer: Callable[[], tuple[Any, Callable[[list[dict[str, Any]]], N
     found = [results.get() for _ in processes]
     for process in processes:
         process.join()
-    lasted = max(ended for _, _, ended in found) - began
-    return sum(made for made, _, _ in found) / lasted, statistics.median(each for _, took, _ in found for each in took) * 1000
+    lasted, made = max(each[2] for each in found) - began, sum(each[0] for each in found)
+    return Figures(
+        made / lasted, statistics.median(each for _, took, *_ in found for each in took) * 1000,
+        sum(each[3] for each in found) / made, sum(each[4] for each in found) / made,
+    )  # fmt: skip
 
 
 def wear(connection: psycopg.Connection[Any]) -> None:
@@ -165,16 +185,31 @@ def appends(url: str, rounds: int, seconds: float) -> None:
     cases = [(writers, batch, False) for writers, batch in ((1, 1), (4, 1), (16, 1), (1, 100), (4, 100), (1, 256))]
     for writers, batch, together in (*cases, (16, 1, True)):
         ways = {way: opened for way, opened in every.items() if batch > 1 or way != "COPY"}
-        found: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
+        found: dict[str, list[Figures]] = {way: [] for way in ways}
         for turn in range(rounds):
             for way, opened in ways.items():
                 name = f"{way}{writers}x{batch}r{turn}{together}-{os.getpid()}"
                 found[way].append(rate(opened, writers, batch, seconds, name, together=together))
-        rates = {way: statistics.median(each[0] for each in told) for way, told in found.items()}
-        times = {way: statistics.median(each[1] for each in told) for way, told in found.items()}
-        told = ", ".join(f"{way} {rates[way]:,.0f}/s (p50 {times[way]:.1f} ms)" for way in ways)
-        ratios = ", ".join(f"ours : {way} {rates['ours'] / rates[way]:.2f}" for way in ways if way != "ours")
-        say(f"writers {writers:2}, batch {batch:3}{', one session' if together else ''}: {told}; {ratios}")
+        medians = {way: Figures(*map(statistics.median, zip(*told, strict=True))) for way, told in found.items()}
+        say(f"writers {writers:2}, batch {batch:3}{', one session' if together else ''}: {_told(medians)}; {_compared(found)}")
+
+
+def _told(medians: dict[str, Figures]) -> str:
+    return ", ".join(
+        f"{way} {told.rate:,.0f}/s (p50 {told.median:.1f} ms, {told.client:,.0f} and {told.server:,.0f} us)"
+        for way, told in medians.items()
+    )
+
+
+def _compared(found: dict[str, list[Figures]]) -> str:
+    """Tell the rate of ours beside that of each other way, then the inverse of its processor time; medians of the turns."""
+    parts: list[str] = []
+    for way, others in found.items():
+        pairs = list(zip(found["ours"], others, strict=True))
+        rates = statistics.median(ours.rate / other.rate for ours, other in pairs)
+        times = statistics.median((other.client + other.server) / (ours.client + ours.server) for ours, other in pairs)
+        parts += [] if way == "ours" else [f"ours : {way} {rates:.2f}, by processor time {times:.2f}"]
+    return ", ".join(parts)
 
 
 def telling(url: str, rounds: int, seconds: float) -> None:
@@ -193,7 +228,9 @@ def telling(url: str, rounds: int, seconds: float) -> None:
     rates: dict[bool, list[float]] = {False: [], True: []}
     for turn in range(rounds):
         for tells, found in rates.items():
-            found.append(rate(lambda tells=tells: opened(tells=tells), 4, 100, seconds, f"told{tells}{turn}-{os.getpid()}")[0])
+            found.append(
+                rate(lambda tells=tells: opened(tells=tells), 4, 100, seconds, f"told{tells}{turn}-{os.getpid()}").rate
+            )
     silent, told = (statistics.median(found) for found in rates.values())
     say(f"writers  4, batch 100: silent {silent:,.0f}/s, with a notification behind each {told:,.0f}/s; {told / silent:.2f}")
 

@@ -25,13 +25,19 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
-    assert len(blocks) == 6
+    assert len(blocks) == 12
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), {})
     told = capsys.readouterr().out
     assert "0 Bash " in told
     assert "notes[1].content the flaky one" in told  # behind the episode of the session
     assert (tmp_path / ".agent_context" / "state.json").is_file()
+    for said in (
+        "version 2 artifacts/v2/architect/plan.yaml\n", "+database: postgres\n", "3 1 True before the review\n",
+        "no artifact 'architect/plan.yaml'\n", 'included: "full"', "\nrequired\nsuccess\n",
+        "coder completed 1 850\n", "Deploys need the VPN.\n",
+    ):  # fmt: skip
+        assert said in told, said
 
 
 @pytest.mark.requirement("H-API", "R-30")

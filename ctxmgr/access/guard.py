@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from ctxmgr.access.patterns import context_resource
 from ctxmgr.access.rules import Rules
-from ctxmgr.errors import CtxmgrError
+from ctxmgr.errors import CtxmgrError, Denied
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import ACCESS, PROJECT
@@ -46,6 +46,21 @@ MAX_LOGGED = 200
 """Maximum number of resources that one access event lists. Its counts are exact."""
 
 
+OPERATOR_NAME = "operator"
+"""Signature of the person whose store it is."""
+
+
+def signature(agent: str | None, author: str | None) -> str | None:
+    """Return who signs: an agent as itself alone, the operator (None) as anybody, or unnamed where it names nobody.
+
+    Raises:
+        Denied: an agent signs as another one.
+    """
+    if agent is not None and author not in (None, agent):
+        raise Denied(f"{agent} may not sign as {author}", "an agent signs as itself: leave out the author, or --as")
+    return author if agent is None else agent
+
+
 class AccessGuard:
     """Decides for one asker what may be read or written, and logs the accesses.
 
@@ -79,6 +94,18 @@ class AccessGuard:
     def writes_key(self, key: str) -> bool:
         """Whether the asker may set this context key."""
         return self.may("write", "context", *key_resource(key))
+
+    def sign(self, author: str | None, command: str) -> str:
+        """Return who signs what a command writes, see `signature`; the operator as `OPERATOR_NAME` where it names nobody.
+
+        Raises:
+            Denied: an agent signs as another one.
+        """
+        try:
+            return signature(self.agent, author) or OPERATOR_NAME
+        except Denied as error:
+            self.log(command, "write", failed=error.message)
+            raise
 
     def log(
         self,

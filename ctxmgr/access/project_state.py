@@ -16,11 +16,13 @@ from ctxmgr.log.ids import new_id, now, parse_time, time_or_none
 from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import EXECUTION, KEY, PROJECT
-from ctxmgr.types.access import AccessExplanation, AccessRule, Replay, RuleChangeResult
+from ctxmgr.types.access import AccessExplanation, AccessLogRequest, AccessLogResponse, AccessRule, Replay, RuleChangeResult
 from ctxmgr.types.plain_records import MAX_STORED_INTEGER, build
 from ctxmgr.types.project_state import (
     NEW_KEYS,
     ContextKey,
+    ContextLogRequest,
+    ContextLogResponse,
     Execution,
     ExecutionStatus,
     GetContextRequest,
@@ -59,6 +61,18 @@ class Project:
     def set_context(self, request: SetContextRequest) -> SetContextResponse:
         """Set context keys; see `ctxmgr.access.project_state.set_keys`."""
         return set_keys(self._source, self._guard, request)
+
+    def context_log(self, request: ContextLogRequest) -> ContextLogResponse:
+        """Return the changes of context keys; see `ctxmgr.access.event_log.list_changes`."""
+        from ctxmgr.access.event_log import list_changes
+
+        return list_changes(self._source, self._guard, request)
+
+    def access_log(self, request: AccessLogRequest) -> AccessLogResponse:
+        """Return the logged accesses of agents; see `ctxmgr.access.event_log.list_accesses`."""
+        from ctxmgr.access.event_log import list_accesses
+
+        return list_accesses(self._source, self._guard, request)
 
     def record_execution(self, request: RecordExecutionRequest) -> Execution:
         """Record a run of an agent; see `ctxmgr.access.project_state.record_execution`."""
@@ -148,7 +162,7 @@ def set_keys(store: Store, guard: AccessGuard, request: SetContextRequest) -> Se
     """Set all given context keys or none, and record the change in history. The answer has the old and the new values.
 
     Raises:
-        Denied: the asker may not set a key, whether it exists or not.
+        Denied: the asker may not set a key, whether it exists or not, or signs as somebody else.
         NotFound: a key does not exist, and creating keys is not requested.
         InvalidInput: a key is invalid, or a value does not have its type.
     """
@@ -157,7 +171,7 @@ def set_keys(store: Store, guard: AccessGuard, request: SetContextRequest) -> Se
     if refused:
         guard.log("context set", "write", denied=[key_resource(key) for key in refused], resource_type="context")
         raise Denied(f"{guard.agent} may not set the context key {refused[0]!r}", "'ctxmgr access explain' names the rule")
-    author = request.author or guard.agent or "operator"
+    author = guard.sign(request.author, "context set")
     # Read old values and append new ones in one transaction, so that the second of two writers sees the first one's change.
     with store.engine.transaction():
         known = {item.key: item for item in store.shared.context_keys()}
@@ -250,13 +264,18 @@ def record_execution(source: Store, visible: Store, guard: AccessGuard, request:
 
     Raises:
         Denied: the asker may not write the agent's history.
-        NotFound: an artifact does not exist, or may not be read.
+        NotFound: an artifact does not exist, or may not be read; or a run that ends by its id alone never started.
         Conflict: the run has already ended.
         InvalidInput: invalid times, an end before the start, or an invalid agent name.
     """
     check_agent(request.agent)
     # Look only in the visible part, so that a hidden run with this id is treated as missing.
     known = visible.shared.execution(request.execution_id) if request.execution_id else None
+    if known is None and request.execution_id and request.status != "started" and request.started_at is None:
+        raise NotFound(
+            f"no execution {request.execution_id!r} has started",
+            "'ctxmgr execution list' shows them; with a start (--started) the whole run is recorded now",
+        )
     session = known[0].session if known else request.session or PROJECT
     owner = known[0].agent if known else request.agent
     if not guard.may("write", "history", owner, session) or not guard.may("write", "history", request.agent, session):
@@ -308,8 +327,9 @@ def _records(
         )  # fmt: skip
     if request.status != "started":
         start = str(known[1].get("ts")) if known else started
-        # The end of a failed run may be unknown: the run reports nothing, and a crash is found only later (spec 003).
-        ended = request.completed_at or (now() if request.status == "completed" else None)
+        # A failed run that is recorded later, with its start and no end, may have ended at any time since (spec 003).
+        later = known is None and request.status == "failed" and request.started_at is not None
+        ended = request.completed_at or (None if later else now())
         duration = None if ended is None else _milliseconds(start, ended)
         output = {"artifacts": _resolve_ids(store, guard, request.output_artifacts), "tokenCount": request.output_tokens}
         status = "ok" if request.status == "completed" else "error"

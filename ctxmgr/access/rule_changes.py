@@ -16,7 +16,7 @@ from ctxmgr.access.patterns import PERMISSIONS, RESOURCE_TYPES, check_choice, ch
 from ctxmgr.access.rules import Rules
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import packaged_text
-from ctxmgr.errors import Denied, InvalidInput
+from ctxmgr.errors import Denied, InvalidInput, NotFound
 from ctxmgr.log.codec import Record, refuse_constant
 from ctxmgr.log.fast_json import json_object, json_objects, json_texts, text_or_none
 from ctxmgr.log.ids import new_id, now
@@ -88,6 +88,7 @@ def change_rules(
 
     Raises:
         Denied: an agent asks; only the operator may change rules.
+        NotFound: a rule to remove is not there.
         InvalidInput: a rule can't be evaluated.
     """
     require_operator(guard, "change access rules")
@@ -95,7 +96,10 @@ def change_rules(
     with store.engine.transaction():
         before = {rule_key(rule): rule for rule in store.shared.rules()}
         new = {rule_key(rule): check_rule(rule) for rule in add}
-        removed = [key for key in dict.fromkeys(map(rule_key, remove)) if key in before and key not in new]
+        unwanted = dict.fromkeys(map(rule_key, remove))
+        for agent, kind, pattern, permission in unwanted.keys() - before.keys():
+            raise NotFound(f"no rule {agent} {kind} {pattern} {permission}", "'ctxmgr access list' shows them")
+        removed = [key for key in unwanted if key not in new]
         changed = [rule for key, rule in new.items() if before.get(key) != rule]
         if changed or removed:
             gone = [before[key].to_json() for key in removed]
@@ -169,7 +173,7 @@ def _logged_reads(store: Store) -> Iterator[PastRead]:
         if data.get("permission") != "read":
             continue
         for name, allowed in (("granted", True), ("denied", False)):
-            for resource in _resources(data.get(name)):
+            for resource in resources(data.get(name)):
                 yield _make_past_read(record, data.get("agent"), data.get("command"), resource, allowed=allowed)
 
 
@@ -202,7 +206,8 @@ def _make_past_read(record: Record, agent: object, command: object, resource: Re
     )
 
 
-def _resources(value: object) -> Iterator[Resource]:
+def resources(value: object) -> Iterator[Resource]:
+    """Yield the resources that a logged access lists."""
     for item in json_objects(value):
         if item.get("type") in ("artifact", "context", "history"):
             yield Resource.model_validate(

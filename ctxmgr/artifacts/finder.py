@@ -102,15 +102,16 @@ class Finder:
 
     def _absent(self, agent: str, name: str, version: int | None, command: str) -> NotFound:
         self._guard.log(command, "read", denied=[(agent, name)], failed="no such artifact")
+        if version is not None and not self.is_listed(version):
+            return NotFound(f"no version {version}", "'ctxmgr version list' shows them")
         where = "" if version is None else f" in version {version}"
         known = {f"{row.agent}/{row.name}" for row in self.state(version) or self.state(self._store.artifacts.current())}
         near = _similar(f"{agent}/{name}", known)
         other = self._store.artifacts.log(agent, name) if self._guard.reads(agent, name) else []
         hint = f"did you mean {', '.join(near)}?" if near else "'ctxmgr artifact list' shows all"
         if other:
-            hint = (
-                f"it stands in version {self.find_showing_version(other[0])}: --version {self.find_showing_version(other[0])}"
-            )
+            shown = self.find_showing_version(other[0])
+            hint = f"its latest content stands in version {shown}: --version {shown}"
         return NotFound(f"no artifact {quote_name(agent + '/' + name)}{where}", hint)
 
     def views(self, rows: list[ArtifactRow], version: int | None = None) -> list[ArtifactView]:

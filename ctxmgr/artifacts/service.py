@@ -212,11 +212,15 @@ MAX_COMPARED_LINES = 4_000
 MAX_DIFF_LINES = 10_000
 """Most lines of a diff that are shown."""
 CONTEXT = 3
+_CUT = "too long to show whole: the diff is cut"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A unified diff, or None where none can be shown; ``note`` says why, or that it was cut."""
+    """A unified diff, or None where none can be shown; ``note`` says why, or that it was cut.
+
+    ``added`` and ``removed`` count the lines of the whole, also where the diff is cut.
+    """
 
     text: str | None
     added: int
@@ -262,14 +266,24 @@ def text_difference(old: str, new: str, names: tuple[str, str]) -> Difference:
     end = _common_prefix(before[start:][::-1], after[start:][::-1])
     first = max(0, start - CONTEXT)
     sides = [side[first : len(side) - max(0, end - CONTEXT)] for side in (before, after)]
-    cut = any(len(side) > MAX_COMPARED_LINES for side in sides)
+    partial = any(len(side) > MAX_COMPARED_LINES for side in sides)
     drawn = list(unified_diff(sides[0][:MAX_COMPARED_LINES], sides[1][:MAX_COMPARED_LINES], *names, n=CONTEXT))
     # The first two lines name the sides, ``---`` and ``+++``.
     added = sum(line.startswith("+") for line in drawn[2:])
     removed = sum(line.startswith("-") for line in drawn[2:])
     text = "".join(_shift_hunk(line, first) for line in drawn[:MAX_DIFF_LINES])
-    cut = cut or len(drawn) > MAX_DIFF_LINES
-    return Difference(text, added, removed, "too long to show whole: the diff is cut" if cut else None)
+    if partial:
+        added, removed = _count_lines_of_one(*sides)
+        return Difference(text, added, removed, f"{_CUT}, and lines that only moved are not counted")
+    return Difference(text, added, removed, _CUT if len(drawn) > MAX_DIFF_LINES else None)
+
+
+def _count_lines_of_one(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+    """Return how many lines only the new side has, and how many only the old one, wherever they stand."""
+    from collections import Counter
+
+    old, new = Counter(before), Counter(after)
+    return (new - old).total(), (old - new).total()
 
 
 def _common_prefix(before: Sequence[str], after: Sequence[str]) -> int:

@@ -14,17 +14,15 @@ from ctxmgr.artifacts.folder import folder_name, release_reserve
 from ctxmgr.artifacts.put import append, check_description, is_unchanged, write_access, write_version
 from ctxmgr.artifacts.version_folders import Views, is_certain
 from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
+from ctxmgr.log.fast_json import json_object, text_or_none
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import PRUNED, VERSION
 from ctxmgr.store.repositories.shared_state import ArtifactRow, VersionRow
-from ctxmgr.types.artifact import KeptVersion, NewVersion, PruneResult, Retention, RollbackResult, VersionView
+from ctxmgr.types.artifact import KeptVersion, NewVersion, PruneResult, Retention, Rollback, RollbackResult, VersionView
 
 CURRENT_ARTIFACT = ("project", "current")
 """The pointer to the current version as a resource of rules: who may write it may roll back what others made."""
-
-OPERATOR_NAME = "operator"
-"""Signature of the person whose store it is."""
 
 _DAY = 86_400
 
@@ -40,13 +38,27 @@ def create_version(store: Store, guard: AccessGuard, description: str, author: s
     if not description.strip():
         raise InvalidInput("a description can't be empty", "say what the version is")
     require_versions(guard, "version create")
-    author = require_author(guard, author)
+    author = guard.sign(author, "version create")
+    _require_version(store, store.artifacts.current())  # before the lock, which a store that is not there can't give
     with write_access(store) as access:
-        if access.current is None:
-            raise NotFound("there is no version yet", "'ctxmgr artifact put' makes the first one")
+        current = _require_version(store, access.current)
         write_version(store, access, [], op="create", author=author, description=description)
         guard.log("version create", "write", [("project", VERSION_KEY)], resource_type="context")
-        return NewVersion(version=access.next, previous_version=access.current, path=version_path(store, access.next))
+        return NewVersion(version=access.next, previous_version=current, path=version_path(store, access.next))
+
+
+def _require_version(store: Store, number: int | None) -> int:
+    """Return the number of a version that is there.
+
+    Raises:
+        NotFound: there is none.
+    """
+    if number is None:
+        raise NotFound("there is no version yet", "'ctxmgr artifact put' makes the first one")
+    row = store.artifacts.version(number)
+    if row is None or row.pruned is not None:
+        raise NotFound(f"no version {number}", "'ctxmgr version list' shows them")
+    return number
 
 
 def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author: str | None = None) -> RollbackResult:
@@ -64,36 +76,25 @@ def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author
     if not reason.strip():
         raise InvalidInput("a rollback needs a reason", "say it with --reason")
     require_versions(guard, "version rollback")
-    author = require_author(guard, author)
+    author = guard.sign(author, "version rollback")
+    _require_version(store, version)
     with write_access(store) as access:
-        target = store.artifacts.version(version)
-        if access.current is None or target is None or target.pruned is not None:
-            raise NotFound(f"no version {version}", "'ctxmgr version list' shows them")
-        if version == access.current:
+        _require_version(store, version)
+        current = _require_version(store, access.current)
+        if version == current:
             raise InvalidInput(f"version {version} is the current one", "'ctxmgr version list' shows the others")
-        changed = _find_changes(store.artifacts.state(access.current), store.artifacts.state(version))
+        changed = _find_changes(store.artifacts.state(current), store.artifacts.state(version))
         if not guard.writes(*CURRENT_ARTIFACT):
             require_writes(guard, changed, "version rollback")
         data: dict[str, Any] = {
-            "op": "rollback", "version": version, "parent": None, "from": access.current, "description": reason, "by": author,
+            "op": "rollback", "version": version, "parent": None, "from": current, "description": reason, "by": author,
             "artifacts": [],
         }  # fmt: skip
         append(store, VERSION, author, data, lambda: is_unchanged(store, access))
         if access.folder is not None:
             Views(access.folder).point(version)
         guard.log("version rollback", "write", changed)
-        return RollbackResult(current_version=version, rolled_back_from=access.current, reason=reason)
-
-
-def require_author(guard: AccessGuard, author: str | None) -> str:
-    """Return the author to sign with: the operator may name anybody, an agent only itself.
-
-    Raises:
-        Denied: an agent signs as another one.
-    """
-    if guard.agent is not None and author not in (None, guard.agent):
-        raise Denied(f"{guard.agent} may not sign as {author}", "leave --by out, or --as")
-    return author or guard.agent or OPERATOR_NAME
+        return RollbackResult(current_version=version, rolled_back_from=current, reason=reason)
 
 
 def require_versions(guard: AccessGuard, command: str) -> None:
@@ -133,12 +134,13 @@ def list_versions(store: Store, guard: AccessGuard) -> list[VersionView]:
 
     An agent sees a version in which something changed that it may read, or of which nothing is hidden from it. It sees the
     current one too if it may read anything there, but then without description and author. Counts include only what it may
-    read.
+    read. It is told of a rollback between two versions whose descriptions it sees.
     """
     current = store.artifacts.current()
     pins = store.artifacts.pins() if guard.agent is None else {}
     finder = Finder(store, guard)
-    views: list[VersionView] = []
+    views: dict[int, VersionView] = {}
+    told: set[int | None] = set()
     for row in store.artifacts.versions():
         every = store.artifacts.state(row.number)
         readable = [item for item in every if guard.reads(item.agent, item.name)]
@@ -146,9 +148,28 @@ def list_versions(store: Store, guard: AccessGuard) -> list[VersionView]:
         counts_shown = guard.agent is None or changed > 0 or (bool(every) and len(readable) == len(every))
         if counts_shown or (row.number == current and readable):
             pinned = pins.get(row.number, [])
-            views.append(_view(store, row, len(readable), changed, pinned, current=current, counts_shown=counts_shown))
+            views[row.number] = _view(store, row, len(readable), changed, pinned, current=current, counts_shown=counts_shown)
+            told |= {row.number} if counts_shown else set()
+    for number, made in _rollbacks(store):
+        # What a rollback says may be about what changed by it, so both of its versions must be told of.
+        if number in told and (guard.agent is None or made.from_version in told):
+            views[number].rollbacks.append(made)
     guard.log("version list", "read", [(row.agent, row.name) for row in finder.state(current)])
-    return views
+    return list(views.values())
+
+
+def _rollbacks(store: Store) -> list[tuple[int, Rollback]]:
+    """Return each rollback with the version that it made current, oldest first."""
+    found: list[tuple[int, Rollback]] = []
+    for record in store.shared.events(VERSION):
+        data = json_object(record.get("data"))
+        number, before = data.get("version"), data.get("from")
+        if data.get("op") == "rollback" and isinstance(number, int):
+            found.append((number, Rollback(
+                at=text_or_none(record.get("ts")), by=text_or_none(data.get("by")),
+                from_version=before if isinstance(before, int) else None, reason=text_or_none(data.get("description")),
+            )))  # fmt: skip
+    return found
 
 
 def _view(
@@ -177,10 +198,10 @@ def prune(store: Store, guard: AccessGuard, retention: Retention, *, dry_run: bo
     """
     require_versions(guard, "version prune")
     require_writes(guard, [CURRENT_ARTIFACT], "version prune")
-    if dry_run:
+    if dry_run or not store.artifacts.versions():
         removed, kept, gone = _plan(store, retention)
         require_writes(guard, sorted({(row.agent, row.name) for row in gone.values()}), "version prune")
-        return _answer(guard, removed, kept, gone, dry_run=True)
+        return _answer(guard, removed, kept, gone, dry_run=dry_run)
     try:
         return _prune(store, guard, retention)
     except StorageFailed:  # mostly a full disk, where even freeing space takes some
@@ -194,7 +215,7 @@ def _prune(store: Store, guard: AccessGuard, retention: Retention) -> PruneResul
         removed, kept, gone = _plan(store, retention)
         require_writes(guard, sorted({(row.agent, row.name) for row in gone.values()}), "version prune")
         if removed:
-            author = guard.agent or OPERATOR_NAME
+            author = guard.sign(None, "version prune")
             # The event first: a crash after it leaves surplus files, which repair removes. The other order would leave listed
             # versions without content.
             append(store, PRUNED, author, {"versions": removed, "by": author}, lambda: is_unchanged(store, access))

@@ -22,7 +22,7 @@ import os
 import sys
 
 from ctxmgr.cli.invocation import open_streams, quiet
-from ctxmgr.errors import CtxmgrError, StorageFailed
+from ctxmgr.errors import CtxmgrError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,7 +175,9 @@ def run(call: Callable[[], object]) -> int:
     except OSError as error:
         if error.filename is None:  # an error without a file name comes from writing to stdout
             return _report_output_fault(error)
-        return report_failure(StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}"))
+        from ctxmgr.cli.envelope import file_error
+
+        return report_failure(file_error(error))
     except Exception as error:
         if os.environ.get("CTXMGR_DEBUG"):
             raise

@@ -9,7 +9,7 @@ import os
 import sys
 
 from ctxmgr.cli.invocation import OUTPUT, at_words, erase_progress, global_options, quiet
-from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
+from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
 
@@ -321,8 +321,7 @@ def show_answer(command: str, how: OutputOptions, work: Callable[[], Answer], wr
     except OSError as error:
         if error.filename is None:  # our own output failed, not the work
             raise
-        reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
-        return report_error(command, how.format, StorageFailed(reason, "check it, and its permissions"))
+        return report_error(command, how.format, file_error(error))
     finally:
         erase_progress()
     try:
@@ -334,6 +333,14 @@ def show_answer(command: str, how: OutputOptions, work: Callable[[], Answer], wr
         hint = f"the command itself is done; {error.hint}" if writes else error.hint
         return report_error(command, how.format, InvalidInput(error.message, hint))
     return int(done.code)
+
+
+def file_error(error: OSError) -> CtxmgrError:
+    """Return the error to report for a file of the command line that can't be used: there is none, or the system refuses."""
+    reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return NotFound(reason, "check the path")
+    return StorageFailed(reason, "check it, and its permissions")
 
 
 def _emit(command: str, how: OutputOptions, done: Answer, write: WriteForm) -> None:
@@ -355,12 +362,21 @@ def _emit_verbatim(command: str, how: OutputOptions, done: Answer) -> None:
         return
     say_warnings(done.warnings)
     write_lines(restored(ascii_json(row)) for row in as_rows(done.data))
+    say_more_rows(done)
 
 
 def say_warnings(lines: Iterable[str]) -> None:
     """Write each warning as a message of its own."""
     for line in lines:
         say(f"ctxmgr: {line}")
+
+
+def say_more_rows(done: Answer) -> None:
+    """Say which rows these are and how to get more, if there are more: the form of the answer does not hold its page."""
+    page = done.page
+    if page is not None and page["nextOffset"] is not None:
+        about = "" if page["totalIsExact"] else "about "
+        say(f"{page['offset'] + 1} to {page['nextOffset']} of {about}{page['total']}; more: --offset {page['nextOffset']}")
 
 
 def as_rows(data: Any) -> list[dict[str, Any]]:

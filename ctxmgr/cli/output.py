@@ -18,6 +18,7 @@ from ctxmgr.cli.envelope import (
     envelope,
     report_error,
     say,
+    say_more_rows,
     say_warnings,
     show_answer,
     write_json,
@@ -179,7 +180,7 @@ def write_form(command: str, how: OutputOptions, done: Answer) -> None:
             done.draw(out)
     else:
         done.draw(out)
-    _say_more_rows(how, done)
+    say_more_rows(done)
 
 
 def _says_all(warnings: list[str]) -> bool:
@@ -198,13 +199,6 @@ def _emit_markdown(done: Answer) -> None:
     out = MarkdownPrinter(sys.stdout, sys.stderr)
     done.draw(out)
     out.finish()
-
-
-def _say_more_rows(how: OutputOptions, done: Answer) -> None:
-    page = done.page
-    if how.format == "table" and page is not None and page["nextOffset"] is not None and sys.stderr.isatty():
-        about = "" if page["totalIsExact"] else "about "
-        say(f"{page['offset'] + 1} to {page['nextOffset']} of {about}{page['total']}; more: --offset {page['nextOffset']}")
 
 
 def _run_jq(expression: str, value: Any) -> list[Any]:

@@ -67,6 +67,7 @@ def take(store: Store, session: str | None, *, trusted: bool) -> RecordCounts:
 
     Raises:
         InvalidInput, Conflict: a line can't be appended; the message names the first one.
+        Denied: the asker may not append a line.
         StorageFailed, Busy: the store can't be written.
     """
     # Without the message, the command would seem to hang.

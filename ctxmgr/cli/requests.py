@@ -30,9 +30,48 @@ _OPTIONS = {
     "output_artifacts": "--output-artifact",
     "started_at": "--started",
     "tags": "--tag",
-    **dict.fromkeys(("content", "key", "keys", "query", "text"), "the text"),
-}
-"""Field of a request -> its option if that has another name, or the name of its argument in messages."""
+    "additional_context": "--context",
+    "drafts": "--draft",
+    "from_version": "--from",
+    "resource_type": "TYPE",
+    "subtasks": "--subtask",
+    "to_version": "--to",
+    **dict.fromkeys(("content", "text"), "the text"),
+    **{name: name.upper() for name in ("item", "key", "pattern", "permission", "query", "target", "value")},
+    "keys": "KEY",
+    **dict.fromkeys(("into", "tasks", "TaskDraft.description"), "TEXT"),
+    **dict.fromkeys(("CreateVersionRequest.author", "RollbackRequest.author", "SetContextRequest.author"), "--by"),
+    **dict.fromkeys(("AssembleRequest.goal", "RecoverRequest.goal"), "--goal-dir"),
+    **{f"ModelRequest.{field}": f"--{option}" for field, option in (
+        ("name", "model"), ("mode", "llm-mode"), ("off", "no-llm"), ("seconds", "timeout"), ("max_tokens", "model-tokens"),
+    )},
+    **{f"{request}.agent": "AGENT" for request in (
+        "AccessRule", "AgentNeed", "AssembleRequest", "CheckRequest", "ListNeedsRequest", "RecordExecutionRequest",
+        "RequestItemsRequest",
+    )},
+    **{f"{request}.id": "ID" for request in ("BlockRequest", "DropRequest", "EndRequest", "SplitRequest")},
+    **{f"{request}.action": "NAME" for request in ("ActionRequest", "RecordRequest")},
+    "AgentRequest.requester": "--from",
+    "AssembleRequest.items": "--with",
+    "CreateVersionRequest.description": "DESCRIPTION",
+    "NewArtifact.path": "FILE",
+    "NextRequest.to": "ID",
+    "Probe.argv": "PROGRAM",
+    "Probe.name": "NAME",
+    "Probe.path": "--exists or --file",
+    "Probe.text": "--contains",
+    "PromptRequest.agent": "--for",
+    "PutRequest.description": "--message",
+    "RequestItemsRequest.items": "ITEM",
+    "RollbackRequest.version": "N",
+    "UnblockRequest.target": "WHAT",
+}  # fmt: skip
+"""Field of a request, or REQUEST.FIELD, -> what messages call it: its option if that has another name, or its argument."""
+
+
+def option_name(request: str, field: str) -> str:
+    """Return what a command line calls a field of a request: ``--option``, or the name of the argument."""
+    return _OPTIONS.get(f"{request}.{field}") or _OPTIONS.get(field) or f"--{field.replace('_', '-')}"
 
 
 def build(request: type[_Request], **values: Any) -> _Request:
@@ -48,17 +87,17 @@ def build(request: type[_Request], **values: Any) -> _Request:
     try:
         return request.model_validate(given)
     except ValueError as error:
-        from ctxmgr.types.base import first_fault
+        from ctxmgr.types.base import fault_words, first_fault
 
         first = first_fault(error)
         field = str(first["loc"][0]) if first["loc"] else ""
-        name = _OPTIONS.get(field, f"--{field.replace('_', '-')}") if field else "the request"
-        # "Input should be greater than or equal to 1" is pydantic's way to say "must be at least 1".
-        said = first["msg"].replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
-        said = f" must be {rest}" if (rest := said.removeprefix("Input should be ")) != said else f": {said}"
-        raise InvalidInput(f"{name}{said}", f"given: {first['input']!r}") from None
+        name = option_name(request.__name__, field) if field else "the request"
+        given_text = repr(first["input"])
+        shown = given_text if len(given_text) <= _MAX_GIVEN else f"{given_text[:_MAX_GIVEN]}…"
+        raise InvalidInput(f"{name}{fault_words(first)}", f"given: {shown}") from None
 
 
+_MAX_GIVEN = 100  # characters of a value that a hint repeats
 CURRENT = "current"
 _MAX_DIGITS = 20
 
@@ -119,15 +158,15 @@ def merge_settings(table: dict[str, Any], texts: Sequence[str] | None) -> dict[s
     return found
 
 
-def project_folder(named: str | None) -> str:
-    """Return the folder of a project, by default the current one.
+def project_folder(named: str | None, option: str = "--dir") -> str:
+    """Return the folder of a project that an option names, by default the current one.
 
     Raises:
         InvalidInput: the folder does not exist.
     """
     folder = os.getcwd() if named is None else named
     if not os.path.isdir(folder):
-        raise InvalidInput(f"--dir {folder!r} is no folder", "name a folder that is there")
+        raise InvalidInput(f"{option} {folder!r} is no folder", "name a folder that is there")
     return folder
 
 
@@ -142,7 +181,7 @@ def goal_source(folder: str | None) -> GoalSource | None:
         return None
     from ctxmgr.goals.service import Goals
 
-    with Goals.open(project_folder(folder)) as goals:
+    with Goals.open(project_folder(folder, "--goal-dir")) as goals:
         return goals.source()
 
 
@@ -154,7 +193,7 @@ def apply_to_goal(folder: str, continuation: Continuation) -> list[str]:
     from ctxmgr.goals.service import Goals
 
     try:
-        with Goals.open(project_folder(folder)) as goals:
+        with Goals.open(project_folder(folder, "--goal-dir")) as goals:
             return [str(line) for line in goals.apply(continuation.to_json()).state.warnings]
     except CtxmgrError as error:
         return [f"the goal has not taken the continuation up: {error.message}"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.context import items
-from ctxmgr.context.budget import Item, Reserves, usual_reserves
+from ctxmgr.context.budget import Item
 from ctxmgr.context.candidates import (
     GOAL,
     CandidateCollector,
@@ -20,20 +20,22 @@ from ctxmgr.context.candidates import (
     UnreadableError,
 )
 from ctxmgr.context.items import ItemName, Readers, VisibleArtifacts, parse_item_name
-from ctxmgr.context.packages import (
-    Order,
-    RecordedPackage,
-    assemble,
-    content_fingerprint,
-    last_package,
-    package_record,
-    read_record,
-)
+from ctxmgr.context.packages import Marks, RecordedPackage, content_fingerprint, last_package, package_record, read_record
+from ctxmgr.context.packing import Order, assemble
 from ctxmgr.errors import BudgetExceeded, CtxmgrError, Damaged, InvalidInput, NotFound
 from ctxmgr.log.ids import now
 from ctxmgr.store import Store
 from ctxmgr.text.tokens import counter_by_name
-from ctxmgr.types.context_package import AssembleRequest, AssembleResponse, Assembly, HeldItem, ItemExplanation, WhyRequest
+from ctxmgr.types.context_package import (
+    AssembleRequest,
+    AssembleResponse,
+    Assembly,
+    HeldItem,
+    Included,
+    ItemExplanation,
+    PackageItem,
+    WhyRequest,
+)
 from ctxmgr.types.plain_records import MAX_EXACT_INTEGER
 from ctxmgr.types.project_state import AgentNeed
 
@@ -76,14 +78,15 @@ def assemble_context(service: PackageService, request: AssembleRequest) -> Assem
         texts = Texts(service.store, service.contents, counter_by_name(request.counter), service.improver)
         try:
             found = _collect(audience, shown, texts, request)
-            assembly = _assemble_in_budget(service, request, found, texts, shown.version)
+            before = last_package(service.store, request.agent) if request.diff else None
+            assembly = _assemble_in_budget(service, request, found, texts, shown.version, before)
             if found.absent is not None:  # raised late, because an error about the budget is more useful
                 raise found.absent
         except CtxmgrError as error:
             log_reads(service, audience, shown, "context assemble", failed=error.message, unlogged=request.dry_run)
             raise
         service.summarised = texts.summarised
-        return _record(service, request, assembly, texts, shown, audience)
+        return _record(service, request, assembly, texts, shown, audience, {} if before is None else before.marks)
 
 
 def _collect(audience: Readers, shown: VisibleArtifacts, texts: Texts, request: AssembleRequest) -> CandidateCollector:
@@ -129,27 +132,41 @@ def check_budget(tokens: int) -> None:
 
 
 def _assemble_in_budget(
-    service: PackageService, request: AssembleRequest, found: CandidateCollector, texts: Texts, version: int | None
+    service: PackageService,
+    request: AssembleRequest,
+    found: CandidateCollector,
+    texts: Texts,
+    version: int | None,
+    before: RecordedPackage | None,
 ) -> Assembly:
-    before = last_package(service.store, request.agent) if request.diff else None
     held = held_items(found.items, before, texts)
-    known = {(one.type, one.id) for one in held}
-    # Try the best package first. If it does not fit, drop the list of held items, then the project's context.
-    usual = usual_reserves(request.max_tokens)
     order = Order(
         agent=request.agent, assembled_at=service.clock(), budget=request.max_tokens,
-        items=[item for item in found.items if (item.type, item.id) not in known], texts=texts, counter=texts.counter,
-        reserves=Reserves(
-            prompt=usual.prompt if request.reserve_prompt is None else request.reserve_prompt,
-            task=usual.task if request.reserve_task is None else request.reserve_task,
-        ),
-        version=version, task_id=request.task, project_context=found.project, task_context=found.task,
+        items=_without(found.items, held), texts=texts, counter=texts.counter,
+        reserve_prompt=request.reserve_prompt, reserve_task=request.reserve_task, version=version,
+        task_id=request.task, project_context=found.project, task_context=found.task,
         missing=found.missing, held=held, notes=found.notes,
     )  # fmt: skip
-    if held:
+    assembly = _fit(order, texts, found)
+    # What an agent would be given in part as before, it holds too. Without it others may get more, so look again.
+    while before is not None and (repeated := _repeated_parts(assembly, before)):
+        held = [*held, *repeated]
+        order = replace(order, items=_without(order.items, repeated), held=held)
+        assembly = _fit(order, texts, found)
+    return assembly
+
+
+def _without(wanted: Sequence[Item], held: Sequence[HeldItem]) -> list[Item]:
+    known = {(one.type, one.id) for one in held}
+    return [item for item in wanted if (item.type, item.id) not in known]
+
+
+def _fit(order: Order, texts: Texts, found: CandidateCollector) -> Assembly:
+    """Return the best package. If it does not fit, drop the list of held items, then the project's context."""
+    if order.held:
         with suppress(BudgetExceeded):
             return readable_only(order, texts, found)
-        warning = f"{len(held):,} items that the agent holds are not listed, for want of room"
+        warning = f"{len(order.held):,} items that the agent holds are not listed, for want of room"
         order = replace(order, held=(), notes=[*order.notes, warning])
     if found.project and not found.required:
         with suppress(BudgetExceeded):
@@ -203,22 +220,39 @@ def held_items(items: list[Item], before: RecordedPackage | None, texts: Texts) 
     """Return the items that the agent already holds in full and unchanged, from its previous package."""
     if before is None:
         return []
-    # If the previous package already listed an item as held, refer to the package that contained it.
-    first_package = {(one.type, one.id): one.package for one in before.held}
+    origins = before.origins()
     held: dict[tuple[str, str], HeldItem] = {}
     for item in items:
         key = (item.type, item.id)
-        if key not in before.marks or key in held:
+        given, mark = before.marks.get(key, (None, None))
+        if given != "full" or key in held:
             continue
         content = texts.shelf[key]
         # The id of an artifact changes with its content. A text from history keeps its id, but may have grown.
-        if isinstance(content, TextItem) and before.marks[key] != content_fingerprint(content.text):
+        if isinstance(content, TextItem) and mark != content_fingerprint(content.text):
             continue
-        held[key] = HeldItem(
-            id=item.id, type=item.type, source=item.source, name=item.name, version=item.version,
-            package=first_package.get(key, before.id),
-        )  # fmt: skip
+        held[key] = _held_item(item, given, origins.get(key, before.id))
     return list(held.values())
+
+
+def _held_item(item: Item | PackageItem, included: Included, package: str) -> HeldItem:
+    return HeldItem(
+        id=item.id, type=item.type, source=item.source, name=item.name, version=item.version, included=included,
+        package=package,
+    )  # fmt: skip
+
+
+def _repeated_parts(assembly: Assembly, before: RecordedPackage) -> list[HeldItem]:
+    """Return the summaries in a package that the agent has word for word from the one before; without any, the beginnings."""
+    origins = before.origins()
+    found = [
+        _held_item(item, item.included, origins.get((item.type, item.id), before.id))
+        for item in assembly.package.artifacts
+        if item.included != "full"
+        and before.marks.get((item.type, item.id)) == (item.included, content_fingerprint(item.content))
+    ]
+    # Beginnings last: the room that a summary leaves may give such an item more.
+    return [one for one in found if one.included == "summary"] or found
 
 
 def _record(
@@ -228,12 +262,13 @@ def _record(
     texts: Texts,
     shown: VisibleArtifacts,
     audience: Readers,
+    before: Marks,
 ) -> AssembleResponse:
     """Record the package and the new summaries in one transaction. A read-only store records nothing."""
     identity: str | None = None
     if not request.dry_run and not service.store.readonly:
         fixed = {key: one.text for key, one in texts.shelf.items() if isinstance(one, TextItem)}
-        record = package_record(assembly, service.guard.agent or "operator", fixed)
+        record = package_record(assembly, service.guard.agent or "operator", fixed, before)
         with service.store.engine.transaction():
             texts.keep()
             service.store.append([record])

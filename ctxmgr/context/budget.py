@@ -17,6 +17,10 @@ from ctxmgr.types.project_state import Need
 
 SMALLEST_CUT = 40
 """Minimum number of free tokens for which the beginning of an item is worth its framing."""
+MAX_READ_TOKENS = 8_000_000
+"""Size of a required item that is read although there is no room for it, to say what it takes with its framing."""
+LARGER = "give a larger budget"
+"""Beginning of the hints of errors about a budget; `ctxmgr.context.packing` names the budget in its place."""
 _MAX_NAMED = 5
 STRENGTH: dict[str, int] = {"required": 0, "optional": 1, "if_exists": 1, "reference": 2}
 """Strength of a need or a dependency. A lower number is served first."""
@@ -75,7 +79,10 @@ class Piece(NamedTuple):
 
 
 class Provider(Protocol):
-    """Provides the texts of items. It is called only for texts that may be used, at most once each, or twice for a summary."""
+    """Provides the texts of items.
+
+    It is called only for texts that may be used or are required, at most once each, or twice for a summary.
+    """
 
     def full(self, item: Item) -> Piece:
         """Return the full content."""
@@ -116,7 +123,7 @@ def available(budget: int, reserves: Reserves, head: int) -> int:
         raise BudgetExceeded(
             f"the budget of {budget:,} tokens is {-room:,} short of what is set aside: {reserves.prompt:,} for the prompt and"
             f" {max(reserves.task, head):,} for project and task context",
-            "give a larger budget, or smaller reserves",
+            f"{LARGER}, or smaller reserves",
         )
     return room
 
@@ -170,9 +177,10 @@ def _need_order(item: Item) -> tuple[object, ...]:
 def _require(items: Sequence[Item], plan: BudgetPlan, provider: Provider) -> None:
     beyond: list[tuple[Item, int]] = []
     for item in items:
-        piece = (
-            _summary(item, plan, provider) if item.use_summary else provider.full(item) if item.tokens <= plan.left else None
-        )
+        if item.use_summary:
+            piece = _summary(item, plan, provider)
+        else:
+            piece = provider.full(item) if item.tokens <= max(plan.left, MAX_READ_TOKENS) else None
         cost = piece.cost if piece is not None else item.tokens
         if piece is None or cost > plan.left:
             beyond.append((item, cost))
@@ -192,7 +200,7 @@ def _fail(beyond: Sequence[tuple[Item, int]], plan: BudgetPlan) -> None:
     more = f" and {len(beyond) - _MAX_NAMED:,} more" if len(beyond) > _MAX_NAMED else ""
     raise BudgetExceeded(
         f"the required items need {short:,} tokens more than the budget has room for: {named}{more} do not fit",
-        "give a larger budget, ask for their summaries, or make them optional",
+        f"{LARGER}, ask for their summaries, or make them optional",
     )
 
 

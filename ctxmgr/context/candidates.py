@@ -14,9 +14,10 @@ from ctxmgr.context.items import HistoryItem, ItemName, Readers, VisibleArtifact
 from ctxmgr.context.summaries import SUMMARISERS, Summary, summarise
 from ctxmgr.context.summaries.grammar import GRAMMARS
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
+from ctxmgr.log.mask_prefilter import mask_value
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.shared_state import ArtifactRow, DependencyRow, SummaryRow
-from ctxmgr.text.tokens import CODE, DENSE, TEXT, YAML, Counter, content_kind, known_kind
+from ctxmgr.text.tokens import CODE, DENSE, YAML, Counter, content_kind, known_kind
 from ctxmgr.types.goal import GoalSource
 from ctxmgr.types.project_state import AgentNeed, Need
 
@@ -79,7 +80,7 @@ HISTORY = "history"
 """Source of items that combine many entries."""
 
 GOAL = "goal_context"
-_HINTS = {"task_context": "name the task with --task", GOAL: "name the folder of the goal with --goal"}
+_HINTS = {"task_context": "name the task with --task", GOAL: "name the folder of the goal with --goal-dir"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +123,12 @@ class CandidateCollector:
         self.task: dict[str, Any] = {} if task is None else {"id": task}
 
     def _project(self) -> dict[str, Any]:
-        return {one.key: one.value for one in self._audience.store.shared.context_keys() if self._audience.reads_key(one.key)}
+        keys = self._audience.store.shared.context_keys()
+        return mask_value({one.key: one.value for one in keys if self._audience.reads_key(one.key)})
 
     def know_task(self, fields: Mapping[str, Any]) -> None:
         """Add the caller's fields to the task's context."""
-        self.task |= fields
+        self.task |= mask_value(dict(fields))
 
     def know_goal(self, source: GoalSource) -> None:
         """Use the state of the goal as the content of ``goal_context``."""
@@ -209,8 +211,10 @@ class CandidateCollector:
     def _add_history_item(self, item: HistoryItem | None, wish: Wish) -> bool:
         if item is None:
             return False
-        self._texts.shelf[item.type, item.id] = TextItem(item.text)
-        tokens = self._texts.counter.count(item.text, YAML)
+        # A goal's folder is not masked, and a record may have been written without masks.
+        text: str = mask_value(item.text)
+        self._texts.shelf[item.type, item.id] = TextItem(text)
+        tokens = self._texts.counter.count(text, YAML)
         self.items.append(self._item(wish, item.id, item.source, item.name, YAML, tokens, None, item.type))
         return True
 
@@ -228,7 +232,7 @@ class CandidateCollector:
         """Return an item that describes an artifact by size and hash, in place of content that is not text."""
         text = f"{row.agent}/{row.name}: {row.size:,} bytes that are no text, SHA-256 {row.hash}\n"
         self._texts.shelf["artifact", row.id] = TextItem(text, whole=False)
-        return replace(item, kind=TEXT, tokens=self._texts.counter.count(text, TEXT), max_tokens=None, use_summary=True)
+        return replace(item, kind=BINARY, tokens=row.tokens, max_tokens=None, use_summary=True)
 
     def _item(
         self, wish: Wish, identity: str, source: str, name: str, kind: str, tokens: int, version: int | None, kept_as: str
@@ -465,7 +469,8 @@ class Texts:
 
     def _read(self, item: Item, row: ArtifactRow) -> str:
         try:
-            return self.contents(row).decode("utf-8")
+            # Masked here, before a text is counted, summarised or cut: a cut could leave a part of a secret that nothing masks.
+            return mask_value(self.contents(row).decode("utf-8"))
         except UnicodeDecodeError:
             raise UnreadableError(item, NoTextError("its content is no text in UTF-8")) from None
         except CtxmgrError as error:
@@ -474,10 +479,13 @@ class Texts:
 
 @lru_cache(maxsize=64)
 def strategy_key(kind: str) -> str:
-    """Return the cache key for summaries of a kind: names and versions of all installed summarisers for it."""
+    """Return the cache key for summaries of a kind: names and versions of all installed summarisers for it.
+
+    Summaries of masked text are marked, so that none that was made before texts were masked is taken from the cache.
+    """
     names = [one.strategy for one in SUMMARISERS if kind in one.kinds]
     if kind in GRAMMARS:
         from ctxmgr.context.summaries.grammar import has_grammar
 
         names = [name for name in names if not name.startswith("grammar/") or has_grammar(kind)]
-    return f"{kind}:{'|'.join(names)}"
+    return f"{kind}:masked/1|{'|'.join(names)}"

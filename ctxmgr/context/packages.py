@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, cast
 
-from ctxmgr.context.budget import BudgetPlan, Item, Piece, Reserves, available, decide, usual_reserves
-from ctxmgr.context.summaries import Summary
 from ctxmgr.context.summaries.structured_data import WORDS_OF_YAML
-from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.fast_json import json_array, json_object, json_objects, text_or_none
 from ctxmgr.log.ids import new_id
@@ -24,19 +21,9 @@ from ctxmgr.log.json_value import plain
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import PACKAGE, PROJECT
 from ctxmgr.text.patterns import lazy_pattern
-from ctxmgr.text.tokens import ESTIMATE, JSON, YAML, Counter
+from ctxmgr.text.tokens import JSON, YAML, Counter
 from ctxmgr.types.base import Shape
-from ctxmgr.types.context_package import (
-    Assembly,
-    BudgetRow,
-    ContextPackage,
-    Decision,
-    HeldItem,
-    Included,
-    MissingItem,
-    PackageItem,
-    PackageMetadata,
-)
+from ctxmgr.types.context_package import Assembly, ContextPackage, Decision, HeldItem, Included, PackageItem
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters
 
@@ -199,6 +186,8 @@ def _dump_json(values: object) -> str:
     return _SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
+Marks = dict[tuple[str, str], tuple[Included, str | None]]
+
 MAX_OMITTED = 20_000
 """Maximum number of omitted items that a record lists."""
 
@@ -208,8 +197,8 @@ class RecordedPackage:
     """A package as read from its record.
 
     Attributes:
-        marks: (type, id) -> fingerprint of the content of each item given in full; None for an artifact, whose id changes with
-            its content.
+        marks: (type, id) -> what the agent holds of each item (``full``, ``summary`` or ``truncated``) and the fingerprint of
+            that text; None for an artifact in full, whose id changes with its content.
         context: the keys of the project's context.
         task: whether the package had a task context.
     """
@@ -219,22 +208,36 @@ class RecordedPackage:
     at: str | None
     decisions: list[Decision]
     held: list[HeldItem]
-    marks: dict[tuple[str, str], str | None]
+    marks: Marks
     context: list[str]
     task: bool
 
+    def origins(self) -> dict[tuple[str, str], str]:
+        """Return (type, id) -> the package that gave an item, for items to which this one only refers."""
+        return {(one.type, one.id): one.package for one in self.held}
 
-def package_record(assembly: Assembly, by: str, texts: dict[tuple[str, str], str]) -> Record:
-    """Return the record of a package. ``texts`` maps (type, id) to the contents of its history items."""
+
+def package_record(assembly: Assembly, by: str, texts: dict[tuple[str, str], str], before: Marks) -> Record:
+    """Return the record of a package.
+
+    Args:
+        assembly: the package with its decisions.
+        by: who made it.
+        texts: (type, id) -> the whole content of its history items.
+        before: the marks of the package before, for what the agent holds in part.
+    """
     package = assembly.package
     meta = package.metadata
-    included = [_make_row(made, texts) for made in assembly.decisions if made.got != "omitted"]
-    omitted = [_make_row(made, texts) for made in assembly.decisions if made.got == "omitted"]
+    marks: dict[tuple[str, str], str | None] = {key: content_fingerprint(text) for key, text in texts.items()}
+    marks |= {(one.type, one.id): before[one.type, one.id][1] for one in package.held if one.included != "full"}
+    marks |= {(one.type, one.id): content_fingerprint(one.content) for one in package.artifacts if one.included != "full"}
+    included = [_make_row(made, marks) for made in assembly.decisions if made.got != "omitted"]
+    omitted = [_make_row(made, marks) for made in assembly.decisions if made.got == "omitted"]
     data = {
         "agent": meta.assembled_for, "task": meta.task_id, "version": meta.version, "digest": package.digest,
         "counter": meta.counter, "totalTokens": meta.total_tokens, "tokenBudget": meta.token_budget, "items": included,
         "omitted": omitted[:MAX_OMITTED], "omittedCount": len(omitted),
-        "held": [{**one.to_json(), "mark": _find_mark(one.type, one.id, texts)} for one in package.held],
+        "held": [_make_row(one, marks) for one in package.held],
         "missing": [one.to_json() for one in package.missing], "budget": [row.to_json() for row in assembly.budget],
         "context": list(package.project_context), "taskContext": bool(package.task_context), "by": by,
     }  # fmt: skip
@@ -245,16 +248,15 @@ def read_record(record: Record) -> RecordedPackage:
     """Parse the record of a package."""
     data = json_object(record.get("data"))
     decisions: list[Decision] = []
-    marks: dict[tuple[str, str], str | None] = {}
+    marks: Marks = {}
     for made, mark in (*_valid_rows(Decision, data.get("items")), *_valid_rows(Decision, data.get("omitted"))):
         decisions.append(made)
-        # The agent holds only a part of a summary or a beginning, so such an item is given again.
-        if made.got == "full":
-            marks[made.type, made.id] = mark
+        if made.got != "omitted":
+            marks[made.type, made.id] = made.got, mark
     held: list[HeldItem] = []
     for one, mark in _valid_rows(HeldItem, data.get("held")):
         held.append(one)
-        marks.setdefault((one.type, one.id), mark)
+        marks.setdefault((one.type, one.id), (one.included, mark))
     return RecordedPackage(
         id=str(record.get("id")), agent=str(data.get("agent")), at=text_or_none(record.get("ts")),
         decisions=decisions, held=held, marks=marks, task=data.get("taskContext") is True,
@@ -296,13 +298,8 @@ def content_fingerprint(text: str) -> str:
     return fingerprint(text)
 
 
-def _find_mark(kept_as: str, identity: str, texts: dict[tuple[str, str], str]) -> str | None:
-    text = texts.get((kept_as, identity))
-    return None if text is None else content_fingerprint(text)
-
-
-def _make_row(made: Decision, texts: dict[tuple[str, str], str]) -> dict[str, Any]:
-    return {**made.to_json(), "mark": _find_mark(made.type, made.id, texts)}
+def _make_row(made: Decision | HeldItem, marks: dict[tuple[str, str], str | None]) -> dict[str, Any]:
+    return {**made.to_json(), "mark": marks.get((made.type, made.id))}
 
 
 def _valid_rows(shape: type[_Shape], value: object) -> Iterator[tuple[_Shape, str | None]]:
@@ -311,254 +308,3 @@ def _valid_rows(shape: type[_Shape], value: object) -> Iterator[tuple[_Shape, st
         with suppress(ValueError):
             own = {name: given for name, given in row.items() if name != "mark"}
             yield shape.model_validate(own), text_or_none(row.get("mark"))
-
-
-MARK = "… cut here\n"
-
-
-def cut(text: str, fits: Callable[[str], bool]) -> str | None:
-    """Return the longest beginning that fits, with a mark at its end, or None if not even one character fits.
-
-    Args:
-        text: the text that is too long.
-        fits: returns whether a text is short enough; must be true for every beginning of a text that fits.
-    """
-    # Cut at a line end if any line fits, because half a line of code or of a table misleads.
-    ends = [number + 1 for number, sign in enumerate(text) if sign == "\n"]
-    lines = _largest_that_fits(len(ends), lambda count: fits(text[: ends[count - 1]] + MARK))
-    if lines:
-        return text[: ends[lines - 1]] + MARK
-    # No whole line fits, so cut within the first line.
-    first = ends[0] - 1 if ends else len(text)
-    signs = _largest_that_fits(first, lambda count: fits(text[:count] + MARK))
-    return text[:signs] + MARK if signs else None
-
-
-def _largest_that_fits(limit: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number up to the limit that fits, or 0 (binary search)."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-# Counted instead of the real time, so that the same state always gives the same package.
-_ANY_TIME = "0000-00-00T00:00:00.000000+00:00"
-_MAX_WARNING_TOKENS = 200
-_TRIES = 8  # the margin more than doubles at each try
-_MAX_CHARS_PER_TOKEN = 40  # more than in any text; limits the attempts at a cut
-
-
-class Texts(Protocol):
-    """Source of the texts of items."""
-
-    def full(self, item: Item) -> str:
-        """Return the full text of an item. Called only if its stated size could fit."""
-        ...
-
-    def summary(self, item: Item, most: int | None = None) -> Summary:
-        """Return the summary of an item, in ``most`` tokens if possible."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """The input of an assembly: items, recipient and budget. ``missing`` are (source, name) requested but not found.
-
-    ``held`` are items that the agent already holds, ``notes`` are warnings known in advance. ``assembled_at`` is RFC 3339 with
-    at most 32 characters; its length does not influence the decisions.
-    """
-
-    agent: str
-    assembled_at: str
-    budget: int
-    items: Sequence[Item]
-    texts: Texts
-    counter: Counter = ESTIMATE
-    reserves: Reserves | None = None
-    version: int | None = None
-    task_id: str | None = None
-    project_context: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
-    task_context: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
-    missing: Sequence[tuple[str, str]] = ()
-    held: Sequence[HeldItem] = ()
-    notes: Sequence[str] = ()
-
-    @property
-    def set_aside(self) -> Reserves:
-        """The chosen reserves, else the default ones for the budget."""
-        return usual_reserves(self.budget) if self.reserves is None else self.reserves
-
-
-def assemble(order: Order) -> Assembly:
-    """Return the package, the decision on every item, and the budget table.
-
-    Raises:
-        InvalidInput: the budget is not positive, a reserve is negative, or the time is too long.
-        BudgetExceeded: the reserves or the required items don't fit.
-    """
-    if len(order.assembled_at) > len(_ANY_TIME):
-        raise InvalidInput("the time of assembly is no timestamp", "give RFC 3339, as in 2026-01-31T12:00:00Z")
-    frame = _frame(order)
-    head = frame_cost(frame, order.counter)
-    room = available(order.budget, order.set_aside, head)
-    # A counter may find more tokens in a text than in its parts together. Then give the items less room until it fits.
-    margin = 0
-    for _ in range(_TRIES):
-        assembly = _pack(order, frame, head, room - margin)
-        excess = assembly.package.metadata.total_tokens - (order.budget - order.set_aside.prompt)
-        if excess <= 0:
-            return assembly
-        margin += excess + margin
-    raise BudgetExceeded("the counter finds more tokens in the whole than in its parts", "give a larger budget")
-
-
-def _pack(order: Order, frame: ContextPackage, head: int, room: int) -> Assembly:
-    # Keep room for at least one warning, so that nothing is left out silently.
-    least = _warned_cost(order, frame, [_summary_warning(10**9)]) if order.items or order.notes else 0
-    if room < least:
-        raise BudgetExceeded(
-            f"the budget of {order.budget:,} tokens has {max(room, 0):,} left for items, which is too little for any",
-            "give a larger budget, or smaller reserves",
-        )
-    spare = min(_MAX_WARNING_TOKENS, room // 50)
-    plan = decide(order.items, room - least, _CostProvider(order), min(spare, room - least))
-    every = [*order.notes, *filter(None, (_warning(made) for *_, made in plan.placed)), *map(_omission, plan.omitted)]
-    warnings = _fit_warnings([text for text in every if text], order, frame, plan.left + least)
-    warning_cost = _warned_cost(order, frame, warnings)
-    package = frame.model_copy(
-        update={"artifacts": [_package_item(item, piece, made.got) for item, piece, made in plan.placed], "warnings": warnings}
-    )
-    total = head + warning_cost + sum(piece.cost for _, piece, _ in plan.placed)
-    package = _finish(package, max(total, whole_cost(package, order.counter)), order.assembled_at)
-    decisions = [*(made for *_, made in plan.placed), *plan.omitted]
-    return Assembly(package=package, decisions=decisions, budget=_budget_table(order, head, warning_cost, plan))
-
-
-class _CostProvider:
-    """Provides the texts of items with their cost in the package, including the framing."""
-
-    def __init__(self, order: Order) -> None:
-        self._order = order
-
-    def full(self, item: Item) -> Piece:
-        return self._piece(item, self._order.texts.full(item), "full")
-
-    def summary(self, item: Item, most: int | None = None) -> Piece:
-        summary = self._order.texts.summary(item, most)
-        return self._piece(item, summary.text, "full" if summary.lossless else "summary")
-
-    def cut(self, item: Item, text: str, tokens: int | None, cost: int) -> Piece | None:
-        def fits(part: str) -> bool:
-            piece = self._piece(item, part, "truncated")
-            return piece.cost <= cost and (tokens is None or piece.tokens <= tokens)
-
-        part = cut(text[: _MAX_CHARS_PER_TOKEN * cost + 1], fits)
-        return None if part is None else self._piece(item, part, "truncated")
-
-    def _piece(self, item: Item, text: str, included: Included) -> Piece:
-        tokens = self._order.counter.count(text, item.kind)
-        bare = Piece(text, tokens, 0, included == "full")
-        return bare._replace(cost=item_cost(_package_item(item, bare, included), self._order.counter))
-
-
-def _package_item(item: Item, piece: Piece, included: str) -> PackageItem:
-    return PackageItem.model_validate(
-        {
-            "id": item.id,
-            "type": item.type,
-            "source": item.source,
-            "name": item.name,
-            "version": item.version,
-            "kind": item.kind,
-            "included": included,
-            "tokens": piece.tokens,
-            "original_tokens": None if included == "full" else item.tokens,
-            "content": piece.text,
-        }
-    )
-
-
-def _frame(order: Order) -> ContextPackage:
-    """Return the package without items at its maximum size, so that its cost depends neither on the result nor on the clock."""
-    metadata = PackageMetadata(
-        version=order.version,
-        assembled_at=_ANY_TIME,
-        assembled_for=order.agent,
-        task_id=order.task_id,
-        total_tokens=max(order.budget, 0),
-        token_budget=order.budget,
-        counter=order.counter.name,
-        error_band=order.counter.band,
-    )
-    return ContextPackage(
-        metadata=metadata,
-        project_context=dict(order.project_context),
-        task_context=dict(order.task_context),
-        missing=[MissingItem(source=source, name=name) for source, name in sorted(set(order.missing))],
-        held=sorted(order.held, key=lambda one: (one.source, one.name, one.type, one.id)),
-    )
-
-
-def _finish(package: ContextPackage, total: int, time: str) -> ContextPackage:
-    metadata = package.metadata.model_copy(update={"total_tokens": total, "assembled_at": time})
-    return package.model_copy(update={"metadata": metadata})
-
-
-def _warned_cost(order: Order, frame: ContextPackage, warnings: Sequence[str]) -> int:
-    """Return the tokens that warnings add to the frame."""
-    if not warnings:
-        return 0
-    warned = frame.model_copy(update={"warnings": list(warnings)})
-    return frame_cost(warned, order.counter) - frame_cost(frame, order.counter)
-
-
-def _fit_warnings(warnings: Sequence[str], order: Order, frame: ContextPackage, room: int) -> list[str]:
-    """Return the warnings that fit. If some do not, the last one gives their number."""
-    if _warned_cost(order, frame, warnings) <= room:
-        return list(warnings)
-    low, high = 0, len(warnings) - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        shorter = [*warnings[:middle], _summary_warning(len(warnings) - middle)]
-        low, high = (middle, high) if _warned_cost(order, frame, shorter) <= room else (low, middle - 1)
-    return [*warnings[:low], _summary_warning(len(warnings) - low)]
-
-
-def _summary_warning(count: int) -> str:
-    return f"{count:,} more items were shortened or left out"
-
-
-def _warning(made: Decision) -> str | None:
-    name = f"{made.source}/{made.name}"
-    if made.need == "required":
-        return f"{name}: {made.reason}" if made.max_tokens is not None and made.tokens > made.max_tokens else None
-    if made.got == "truncated":
-        return f"{name} truncated from {made.asked_tokens:,} tokens: {made.reason}"
-    return f"{name} summarised: {made.reason}" if made.got == "summary" and made.asked == "full" else None
-
-
-def _omission(made: Decision) -> str | None:
-    return None if made.rule == "duplicate" else f"{made.source}/{made.name} left out: {made.reason}"
-
-
-def _budget_table(order: Order, head: int, warning_cost: int, plan: BudgetPlan) -> list[BudgetRow]:
-    """Return the use of the budget as rows that add up to it."""
-    rows = [
-        BudgetRow(name="reserved for the prompt", tokens=order.set_aside.prompt),
-        BudgetRow(name="project and task context", tokens=head),
-    ]
-    names = {"full": "in full", "summary": "as summaries", "truncated": "truncated"}
-    for needs, title in ((("required",), "required"), (("optional", "if_exists"), "optional"), (("reference",), "references")):
-        for got, how in names.items():
-            costs = [made.cost for *_, made in plan.placed if made.need in needs and made.got == got]
-            if costs:
-                rows.append(BudgetRow(name=f"{title}, {how}", tokens=sum(costs), items=len(costs)))
-    rows.append(BudgetRow(name="left out", tokens=0, items=sum(made.rule != "duplicate" for made in plan.omitted)))
-    rows.append(BudgetRow(name="warnings", tokens=warning_cost))
-    used = sum(row.tokens for row in rows)
-    return [*rows, BudgetRow(name="left", tokens=order.budget - used)]

@@ -13,10 +13,10 @@ from ctxmgr.access.patterns import check_agent, check_choice
 from ctxmgr.access.rule_changes import require_operator
 from ctxmgr.context.assembly import PackageService, assemble_context, check_budget, log_reads, read_needs, readable_only
 from ctxmgr.context.assembly import explain_item as explain
-from ctxmgr.context.budget import Item, Reserves
+from ctxmgr.context.budget import Item
 from ctxmgr.context.candidates import CandidateCollector, Improver, Texts, Wish, missing_name
 from ctxmgr.context.items import ItemName, Readers, VisibleArtifacts, find_entry, is_address, parse_item_name
-from ctxmgr.context.packages import Order
+from ctxmgr.context.packing import Order, masked_warning
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.log.codec import decoder, encode
 from ctxmgr.log.ids import new_id, now
@@ -142,13 +142,17 @@ def request_items(service: PackageService, request: RequestItemsRequest) -> Requ
         items = [row for one, keys in named for row in _answers(one, keys, assembly, shown, request.counter)]
         _log(service, audience, shown, items)
     gone = sum(item.status == "missing" for item in items)
-    return RequestItemsResponse(status="empty" if gone == len(items) else "partial" if gone else "ok", items=items)
+    return RequestItemsResponse(
+        status="empty" if gone == len(items) else "partial" if gone else "ok",
+        items=items,
+        warnings=[text for text in map(masked_warning, assembly.package.artifacts) if text is not None],
+    )
 
 
 def _assemble_items(service: PackageService, request: RequestItemsRequest, found: CandidateCollector, texts: Texts) -> Assembly:
     order = Order(
         agent=request.agent, assembled_at=service.clock(), budget=request.max_tokens, items=_distinct(found.items), texts=texts,
-        counter=texts.counter, reserves=Reserves(prompt=0, task=0),
+        counter=texts.counter, reserve_prompt=0, reserve_task=0,
     )  # fmt: skip
     assembly = readable_only(order, texts, found)
     service.summarised = texts.summarised

@@ -11,7 +11,16 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change, start_clause
-from ctxmgr.diagnose.evidence.calls import SILENT, command_of, edited_paths, path_of, same_file, subject, tool_phrase
+from ctxmgr.diagnose.evidence.calls import (
+    SILENT,
+    command_of,
+    edited_paths,
+    only_looks,
+    path_of,
+    same_file,
+    subject,
+    tool_phrase,
+)
 from ctxmgr.diagnose.evidence.files import FOREIGN
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -65,9 +74,9 @@ def explain_contrast(evidence: Evidence) -> CauseExplanation | None:
     # For a stall, describe the call that does not return, whatever failed before.
     if evidence.is_hung:
         # Of several open calls, the sentence about the stall names the oldest.
-        return CauseExplanation(_diagnose_silence(evidence, (evidence.open_calls or evidence.loop)[-1]))
+        return _explain_silence(evidence, (evidence.open_calls or evidence.loop)[-1])
     if evidence.finding is None and evidence.recent[-1].status == "open":
-        return CauseExplanation(_diagnose_silence(evidence, evidence.recent[-1]))
+        return _explain_silence(evidence, evidence.recent[-1])
     # Prefer failures: repeated successes may be looks beside them.
     steps = evidence.failing_calls or evidence.repeated_calls or (evidence.loop[-1:] if evidence.finding is not None else [])
     unsteady = _diagnose_flaky_call(evidence) if steps or evidence.finding is not None else None
@@ -141,27 +150,47 @@ def _changes_between(evidence: Evidence, same: Sequence[EntryView]) -> list[Entr
     return [each for each in evidence.changes(same[0].index, same[-1].index) if call_key(each) != call_key(same[0])]
 
 
-def _diagnose_silence(evidence: Evidence, step: EntryView) -> Diagnosis:
-    """Say which call has not returned, or that nothing is in progress."""
+def _explain_silence(evidence: Evidence, step: EntryView) -> CauseExplanation:
+    """Say which call has not returned and what other records say of it, or that nothing is in progress."""
     if step.status != "open":
         cause = f"Nothing is recorded after {evidence.source(step)}, which ended {step.status}; no call is open."
-        return diagnosis(
-            KIND, cause, "Go on with the next part of the task: nothing has to be waited for.", evidence.quote(step),
-            confidence="low",
-        )  # fmt: skip
-    call = _describe_call(evidence, step)
-    cause = f"Not known why: {call}{start_clause(step)} has not returned, and the record does not say what it waits for."
+        look = "Go on with the next part of the task: nothing has to be waited for."
+        return CauseExplanation(diagnosis(KIND, cause, look, evidence.quote(step), confidence="low"))
+    cause = f"Not known why: {_describe_call(evidence, step)}{start_clause(step)} has not returned"
+    look, check = _choose_look_at_silence(evidence, step)
+    quotes = [evidence.quote_call(step)]
+    last = evidence.last_progress
+    if last is not None:
+        quotes.append(evidence.quote(last))
+    silence = diagnosis(KIND, f"{cause}.", look, *quotes, check=check, confidence="low")
+    found = gather_explanation(evidence, silence, [step])
+    if found.related_lines:
+        return found
+    cause += ", and the record does not say what it waits for."
+    if last is not None:
+        cause += f" The last step that brought something new was {evidence.source(last)}."
+    return CauseExplanation(silence.model_copy(update={"cause": cause}))
+
+
+def _choose_look_at_silence(evidence: Evidence, step: EntryView) -> tuple[str, str]:
+    """Return how to find out what an open call does, and how to check that it is over."""
+    if made := edited_paths(step):
+        names = join_names(map(evidence.name, made))
+        return (
+            f"Find out whether it took effect before you do anything again: read {names}; if you make the call again, set a"
+            " time limit.",
+            "The change must be there once.",
+        )
+    if only_looks(step):
+        return (
+            "Make the call again with a time limit: it changes nothing. If it does not return then either, go on without it.",
+            "It must return within the limit.",
+        )
     look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
     if command_of(step):
         look = process_look(command_of(step))
         look += " Find out whether it took effect before you run it again, and set a time limit then."
-    quotes = [evidence.quote(step, call_input(step)[:300])]
-    if evidence.last_progress is not None:
-        cause += f" The last step that brought something new was {evidence.source(evidence.last_progress)}."
-        quotes.append(evidence.quote(evidence.last_progress))
-    return diagnosis(
-        KIND, cause, look, *quotes, check="Look for what it was to produce: a file, a commit, a row.", confidence="low"
-    )
+    return look, "Look for what it was to produce: a file, a commit, a row."
 
 
 def _find_last_success(evidence: Evidence, step: EntryView) -> EntryView | None:
@@ -182,12 +211,12 @@ def _diagnose_changes_since(evidence: Evidence, step: EntryView, worked: EntryVi
     if between:
         first = between[0]
         cause += f"; the first change after that was {evidence.source(first)}, and {len(between)} were made in all."
-        quotes.append(evidence.quote(first, call_input(first)[:300]))
+        quotes.append(evidence.quote_call(first))
         look = f"Look at what {evidence.source(first)} changed, undo it in a copy, and see whether the call works then."
     elif perhaps:
         source = evidence.source(perhaps[0])
         cause += f"; the first call after that which may have changed something was {source}."
-        quotes.append(evidence.quote(perhaps[0], call_input(perhaps[0])[:300]))
+        quotes.append(evidence.quote_call(perhaps[0]))
         look = f"Look at what {source} changed, if anything, and see whether the call works without it."
     else:
         cause += ", and no change is recorded since."
@@ -222,7 +251,11 @@ def _choose_look(evidence: Evidence, step: EntryView) -> str:
         if checked is not None:
             return f"{read}, and the code of {code(checked, 60)} that fails there; you have read neither."
         return f"{read}: the output names it, and you have not looked at it."
-    return find_way_out(error_text, general=True) or _find_outdated_lookup(evidence, step) or _choose_other_look(step)
+    return (
+        find_way_out(error_text, general=True, shell=bool(command_of(step)))
+        or _find_outdated_lookup(evidence, step)
+        or _choose_other_look(step)
+    )
 
 
 def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:

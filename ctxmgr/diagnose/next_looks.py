@@ -54,7 +54,11 @@ _UNREACHED = (
     r"connection refused|ECONNREFUSED|timed? ?out|ETIMEDOUT|no route to host|network is unreachable|curl: \((?:7|28)\)"
     r"|deadline exceeded"
 )
-_TLS = r"certificate|SSL|TLS|handshake"
+# A gift certificate or a travel certificate is none of TLS.
+_TLS = (
+    r"(?:\bx509|\b(?:SSL|TLS)(?![a-z])|_SSL|handshake"
+    r"|certificate (?=verif|has expired|is not trusted|problem|chain)|CERTIFICATE_VERIFY|(?=self[- ]signed))"
+)
 
 _LOOKS = (
     _Look(
@@ -216,7 +220,9 @@ def _choose_look_behind_answer(evidence: Evidence, step: EntryView) -> str:
         name, other = rule
         return f"See what the rule {code(name, 40)} wants, which {evidence.source(other)} names: it may set it back each time."
     of_file = path_of(step) and not _is_search_in_files(step)
-    if command_of(step) or of_file or _STATE.search(f"{step.action} {call_input(step)}"):
+    if (command_of(step) or of_file or _STATE.search(f"{_RUN_VERB.sub('', step.action)} {call_input(step)}")) and _has_machine(
+        evidence
+    ):
         return (
             "It answers, and the answer does not change: look at what should change it, whether the process, worker or job "
             "behind it runs, and what its log says, and not at the answer again."
@@ -231,6 +237,11 @@ def _choose_look_behind_answer(evidence: Evidence, step: EntryView) -> str:
         "It answers, and asking again does not change the answer: go on with it as it is, or ask for another value if the "
         "task means another one. If the task can't go on with it, tell the user what it says, and ask."
     )
+
+
+def _has_machine(evidence: Evidence) -> bool:
+    """Whether a session shows commands, files, jobs or logs. A service's API or a phone has no process to look at."""
+    return any(command_of(each) or path_of(each) or _MACHINE.search(each.action) for each in evidence.recent)
 
 
 def _is_search_in_files(step: EntryView) -> bool:
@@ -256,6 +267,10 @@ _STATE = lazy_pattern(
     r"|pipelines?|logs?|pods?|services?|messages?|events?|instances?)(?![a-z])"
 )
 """Names of things that change by themselves, so that a call asks for them again."""
+_RUN_VERB = lazy_pattern(r"(?i)^runs?(?=_)")
+_MACHINE = lazy_pattern(
+    r"(?i)(?<![a-z])(?:jobs?|builds?|deploy\w*|workers?|process\w*|pipelines?|logs?|pods?|queues?|runs|tasks?|instances?|servers?|containers?)(?![a-z])"
+)
 _RULE = lazy_pattern(r"(?:\w{1,20}_)?(?:rule|automation|trigger|policy|workflow)(?:_?(?:id|name))?", re.IGNORECASE)
 
 
@@ -291,18 +306,27 @@ _CRASHES = 2
 
 
 @cache
-def _load_ways() -> tuple[tuple[re.Pattern[str], str, bool], ...]:
-    return tuple((re.compile(row["said"]), row["way"], bool(row.get("general", False))) for row in read_table("way"))
+def _load_ways() -> tuple[tuple[re.Pattern[str], str, bool, bool], ...]:
+    return tuple(
+        (re.compile(row["said"]), row["way"], bool(row.get("general", False)), bool(row.get("shell", False)))
+        for row in read_table("way")
+    )
 
 
-def find_way_out(said: str, *, general: bool = False) -> str | None:
+def find_way_out(said: str, *, general: bool = False, shell: bool = True) -> str | None:
     """Return what helps against the kind of failure in the decisive lines of an error, or None.
 
     Args:
         said: these lines.
         general: use the remedies that fit nearly every error.
+        shell: the call is a command. Some remedies are about folders, branches and the like, which other tools may not have.
     """
-    return next((way for pattern, way, broad in _load_ways() if broad == general and pattern.search(said)), None)
+    return next(
+        (
+            way for pattern, way, broad, of_shell in _load_ways()
+            if broad == general and (shell or not of_shell) and pattern.search(said)
+        ), None,
+    )  # fmt: skip
 
 
 def _input_text(value: object) -> str:
@@ -313,7 +337,7 @@ def process_look(command: str) -> str:
     """Return how to see what a process does that does not return."""
     stack = next((way for pattern, way in _RUNTIMES if re.search(pattern, command)), "`gdb -p PID -batch -ex bt`")
     return (
-        "Look from outside at what the process does: `ps -o pid,stat,time,wchan,args` shows whether it uses CPU "
+        "See whether its process still runs, and what it does: `ps -o pid,stat,time,wchan,args` shows whether it uses CPU "
         f"or waits, and {stack} or `strace -p PID`"
         " in which function or on which file."
     )

@@ -19,6 +19,7 @@ from ctxmgr.log.json_value import plain
 from ctxmgr.types.finding import Observation
 from ctxmgr.types.goal import (
     ActionView,
+    AttemptView,
     BlockedAction,
     BriefAnswer,
     Comparison,
@@ -48,9 +49,10 @@ _WORDS: dict[Moment, str] = {
     ),
 }
 _MARKS = {True: "✓", False: "✗", None: "?"}
-_LONG, _SHORT = 400, 160  # maximum characters of a description, and of a reason or call
+# Maximum characters of a description, of a reason or call, and of a reason among several.
+_LONG, _SHORT, _BRIEF = 400, 160, 80
 _MIN_CHARS = 24  # a line cut to fewer characters says nothing
-_MAX_BLOCKED, _MAX_IN_FLIGHT, _MAX_PROBES = 5, 3, 20
+_MAX_BLOCKED, _MAX_IN_FLIGHT, _MAX_PROBES, _MAX_FAILURES = 5, 3, 20, 3
 
 
 class _Part(NamedTuple):
@@ -96,6 +98,7 @@ def _list_parts(state: State, moment: Moment) -> list[_Part]:
                 "the next step",
                 [f"NEXT: {plain_line(state.next_step, _LONG) if state.next_step else explain_no_work(state)}"],
             ),
+            _Part(3, "actions in flight", _describe_in_flight(state, goal)),
             _Part(8, "the probes", _probes(state)),
         ]
     if node is not goal:
@@ -117,8 +120,9 @@ def _list_parts(state: State, moment: Moment) -> list[_Part]:
         *parts,
         _Part(2, "why it is blocked", _block_reason(state, node)),
         _Part(5, "how the last attempt failed", _last_failure(node)),
+        _Part(6, "how earlier attempts failed", _earlier_failures(node)),
         _Part(6, "the latest actions", _recent(state, node)),
-        _Part(3, "actions in flight", _describe_in_flight(state)),
+        _Part(3, "actions in flight", _describe_in_flight(state, node)),
         _Part(2, "blocked actions", _blocked_lines(state, node)),
         _Part(4, "the next step", [f"NEXT: {_describe_next(state, node)}"]),
         _Part(7, "the probes", _probes(state)),
@@ -129,8 +133,9 @@ def _describe_attempt(node: Node) -> str:
     attempt = node.attempt
     if attempt is None:
         return ""
-    # A failed leaf is tried again, so the brief names the next attempt.
-    number = attempt.number if attempt.status == "in_progress" or node.status != "failed" else attempt.number + 1
+    # A leaf whose attempt failed or was left is tried again, so the brief names the next attempt.
+    over = attempt.status != "in_progress" and node.status in ("pending", "failed")
+    number = attempt.number + 1 if over else attempt.number
     return f", attempt {number}"
 
 
@@ -139,12 +144,27 @@ def _block_reason(state: State, node: Node) -> list[str]:
     return [f"BLOCKED {each.id}: {plain_line(each.block.reason, _SHORT)}" for each in blocked if each.block][:1]
 
 
+def _failures(node: Node) -> list[AttemptView]:
+    """Return the failed attempts at a leaf, the latest first."""
+    return [each for each in reversed(node.attempts) if each.status == "failed"]
+
+
 def _last_failure(node: Node) -> list[str]:
-    ended = [each for each in node.attempts if each.status == "failed"]
+    ended = _failures(node)
     if not ended:
         return []
-    why = plain_line(ended[-1].reason, _SHORT) if ended[-1].reason else "no reason was given"
-    return [f"FAILED BEFORE: attempt {ended[-1].number}: {why}"]
+    why = plain_line(ended[0].reason, _SHORT) if ended[0].reason else "no reason was given"
+    return [f"FAILED BEFORE: attempt {ended[0].number}: {why}"]
+
+
+def _earlier_failures(node: Node) -> list[str]:
+    """Return one line with the failures before the last one, so that none of these ways is tried again."""
+    told = [
+        f"attempt {each.number}: {plain_line(each.reason, _BRIEF)}"
+        for each in _failures(node)[1 : 1 + _MAX_FAILURES]
+        if each.reason
+    ]
+    return [f"AND BEFORE THAT: {'; '.join(told)}"] if told else []
 
 
 def _recent(state: State, node: Node) -> list[str]:
@@ -162,16 +182,18 @@ def _recent_actions(state: State, node: Node) -> list[Action]:
     return sorted([*others[max(0, len(others) - RECENT + len(own)) :], *own], key=lambda each: each.n)
 
 
-def _other_step(item: Action, node: Node) -> str:
+def _other_step(item: OpenAction, node: Node) -> str:
     """Return the step's id in brackets if an action belongs to another step, else an empty text."""
     return "" if item.node == node.id else f"[{plain_line(item.node, 20)}] "
 
 
-def _describe_in_flight(state: State) -> list[str]:
-    lines = [
-        f"  - {_describe_call(each)} → effect unknown, look before you repeat it" for each in state.in_flight[-_MAX_IN_FLIGHT:]
-    ]
-    return ["IN FLIGHT:", *lines] if lines else []
+def _describe_in_flight(state: State, node: Node) -> list[str]:
+    shown = state.in_flight[-_MAX_IN_FLIGHT:]
+    unknown = "→ effect unknown, look before you repeat it"
+    lines = [f"  - {_other_step(each, node)}{_describe_call(each)} {unknown} [{plain_line(each.id, 60)}]" for each in shown]
+    if len(state.in_flight) > len(shown):
+        lines.append(f"  - and {len(state.in_flight) - len(shown)} more")
+    return ["IN FLIGHT (how it ended: ctxmgr goal record NAME --entry ID --result RESULT):", *lines] if lines else []
 
 
 def _blocked_lines(state: State, node: Node) -> list[str]:
@@ -223,7 +245,9 @@ def _left_out_counts(state: State) -> list[str]:
     tasks = sum(each.id not in path for each in state.goal.children)
     earlier = state.count("actions") - (len(_recent_actions(state, node)) if node is not None else 0)
     found = [f"{tasks} other task{'s' * (tasks != 1)}"] if tasks else []
-    return [*found, *([f"{earlier} earlier action{'s' * (earlier != 1)}"] if earlier else [])]
+    found += [f"{earlier} earlier action{'s' * (earlier != 1)}"] if earlier else []
+    failures = len(_failures(node)[1 + _MAX_FAILURES :]) if node is not None else 0
+    return [*found, *([f"{failures} earlier failure{'s' * (failures != 1)}"] if failures else [])]
 
 
 def _choose_parts(parts: list[_Part], room: int, needed: int) -> tuple[str, list[str]]:

@@ -146,7 +146,7 @@ def _check_enter(state: State, data: Data) -> None:
     if active is not None and active is not node and active.status == "in_progress" and data.get("leave") is not True:
         raise InvalidInput(
             f"{active.id!r} is still in progress",
-            f"say 'goal done' or 'goal fail', or name where to go: 'goal next --to {node.id}'",
+            f"say 'goal done' or 'goal fail', or name where to go: 'goal next {node.id}'",
         )
 
 
@@ -184,8 +184,6 @@ def _end(state: State, data: Data, ts: str | None) -> None:
     node.status, node.reason = ("done" if success else "failed"), _text_or_none(data.get("reason"))
     node.change_attempt(status=node.status, reason=node.reason)
     state.outcomes = [*state.outcomes[1 - KEPT_OUTCOMES :], Outcome(node=node.id, success=success)]
-    # The attempt is over, so the results of its actions will not come any more.
-    state.in_flight = [each for each in state.in_flight if each.node != node.id]
     if not success and not state.active:
         state.active = node.id  # a failed leaf is retried, or unblocked, before other work
     if success:
@@ -478,8 +476,8 @@ def _apply_entry(state: State, record: Record, ts: str | None) -> None:
         id=name, agent=record.get("agent"), action=action[:1000], key=call_key(action, record.get("input")),
         args=shorten(record.get("input")), began=ts, node=node.id, attempt=number,
     )  # fmt: skip
-    # If the same call begins again, its former process was killed, so replace the call without a result.
-    state.in_flight = [each for each in state.in_flight if each.key != item.key or each.node != node.id]
+    # Only its own result ends an action: not the end of its step, nor the same call again, which may be another agent's.
+    state.in_flight = [each for each in state.in_flight if each.id != name]
     attempt = node.attempt
     if attempt is not None and attempt.number == number:
         node.change_attempt(actions=attempt.actions + 1, first=attempt.first or name, last=name)
@@ -504,7 +502,7 @@ def _locate_attempt(state: State, record: Record) -> tuple[Node, int]:
 
 def _result(state: State, record: Record, ts: str | None) -> None:
     item = next((each for each in state.in_flight if each.id == record.get("entry")), None)
-    # Its attempt is over, or there were too many open actions.
+    # There were too many open actions, or the goal is another one.
     if item is None or record.get("status") not in _RESULTS:
         return
     state.in_flight = [each for each in state.in_flight if each is not item]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.goals.changes import CHANGES, EVENT, find_node
-from ctxmgr.goals.repository import BEGIN, GoalRepository
+from ctxmgr.goals.repository import GoalRepository
 from ctxmgr.goals.state import Node, State, state_view
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id, now
@@ -100,13 +100,15 @@ class GoalBase:
         return check_all(probes, Path(self.root), commands=self._commands)
 
     def _require_legal(self, op: str, data: dict[str, Any]) -> dict[str, Any]:
-        """Return the data of an event, after checking that the change is legal now."""
+        """Return the data of an event, its reason as one line, after checking that the change is legal now."""
+        if "reason" in data:
+            data = {**data, "reason": join_lines(data["reason"])}
         CHANGES[op][0](self._repository.state, data)
         return {"op": op, **data}
 
     def _require_goal(self, state: State) -> State:
         if not state.exists:
-            raise NotFound(f"there is no goal in {self.folder!r}", BEGIN)
+            raise self._repository.missing_goal()
         return state
 
     def _answer(self, changed: Sequence[str], message: str | None = None) -> GoalAnswer:
@@ -133,8 +135,13 @@ def subtasks(parent: str, drafts: Sequence[SubtaskDraft], minted: int) -> list[d
     return [_make_leaf(f"{parent}.{number}", draft) for number, draft in enumerate(drafts, minted + 1)]
 
 
+def join_lines(text: str | None) -> str | None:
+    """Return a text as one line, as the tree and the brief show it; None for a reason that says nothing."""
+    return " ".join(text.split()) or None if text is not None else None
+
+
 def _make_leaf(name: str, draft: SubtaskDraft) -> dict[str, Any]:
-    made: dict[str, Any] = {"id": name, "text": draft.description}
+    made: dict[str, Any] = {"id": name, "text": join_lines(draft.description)}
     return {**made, "done": True} if draft.done else made
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, NoReturn
 
 from ctxmgr.base.paths import require_no_link
-from ctxmgr.errors import Busy, NotFound, StorageFailed, Superseded
+from ctxmgr.errors import Busy, CtxmgrError, Damaged, NotFound, StorageFailed, Superseded
 from ctxmgr.goals import state_files
 from ctxmgr.goals import state_files as owner
 from ctxmgr.goals.changes import EVENT, fold
@@ -21,6 +21,7 @@ from ctxmgr.goals.state_files import HistoryExtent
 from ctxmgr.log.codec import Record, chain, decode, encode
 from ctxmgr.log.ids import new_id, now, parse_time
 from ctxmgr.log.journal import Durability, Journal, read
+from ctxmgr.log.reader import BROKEN_SUM
 from ctxmgr.types.plain_records import build
 
 BEGIN = 'begin one: ctxmgr goal start "what is to be done", or with a plan, ctxmgr goal start --from plan.md'
@@ -31,6 +32,9 @@ LAG = 128
 
 Saving costs more than appending, because the whole state is written.
 """
+
+_MAX_CHECKED = 8 * 1024 * 1024
+"""Maximum size of a history, in bytes, that is read again when another program has written to it: a third of a second."""
 
 
 class GoalRepository:
@@ -43,6 +47,7 @@ class GoalRepository:
         warnings: damage that was found, and how it was handled.
         replayed: number of records that the state file did not include when it was loaded.
         generation: generation of the state file.
+        lost: the goal that a state file knows, but the history does not hold, or "".
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class GoalRepository:
         self.damaged: list[str] = []
         self.replayed = 0
         self.generation = 0
+        self.lost = ""
         self.included = HistoryExtent()
         self.clock = clock
         self.path = os.path.join(self.folder, state_files.HISTORY)
@@ -63,6 +69,8 @@ class GoalRepository:
         self._journal: Journal | None = None
         self._inode = -1
         self._lag: int = 0
+        self._unchecked: HistoryExtent | None = None  # what somebody else may have changed since it was folded in
+        self._grown = False  # whether the history had more than the loaded state: then its owner may be writing
         self._damaged_files: list[str] = []
         self._loops_saved: int = -1
         self._me: dict[str, Any] | None = None
@@ -84,15 +92,16 @@ class GoalRepository:
             create: create a missing folder.
 
         Raises:
-            NotFound: there is no history, and ``create`` is false.
+            NotFound: there is no history, and ``create`` is false. Damaged: so it is, though a state file knows a goal.
             Busy: another process holds the goal or the lock.
             Superseded: another process has taken the goal over from this one.
         """
         # Before the lock, which would create the folder: a mistyped path must leave nothing behind.
         if not create and not os.path.exists(self.path):
-            raise NotFound(f"there is no goal in {self.folder!r}", BEGIN)
-        with owner.hold_lock(self.folder, self._timeout) as lock:
             self._catch_up()
+            raise self.missing_goal()
+        with owner.hold_lock(self.folder, self._timeout) as lock:
+            self._catch_up(writing=True)
             previous = self.state.owner
             if anew and self._epoch != self.state.epoch:
                 self._epoch = None
@@ -105,7 +114,7 @@ class GoalRepository:
             try:
                 with self.change(work=True) as change:
                     change.write([self.event({"op": "release", "epoch": self._epoch})], save=True)
-            except (Superseded, Busy, NotFound, StorageFailed):
+            except (Superseded, Busy, NotFound, Damaged, StorageFailed):
                 # A new owner does not need our release, and a removed goal has none. On a full disk, the next
                 # process sees that ours has ended.
                 pass
@@ -162,7 +171,10 @@ class GoalRepository:
         if not lock.is_held():
             # Checked after the write: if we were stopped and replaced, the write went to a file that nobody reads.
             self._raise_superseded()
-        self._inode = owner.inode(self.path)
+        self._inode, self.included.modified = 0, None
+        with contextlib.suppress(FileNotFoundError):  # removed behind our back
+            found = os.stat(self.path)
+            self._inode, self.included.modified = found.st_ino, state_files.modification(found)
         for record in stored:
             fold(self.state, record)
             self.included.sum = chain(self.included.sum, encode(record))
@@ -223,24 +235,47 @@ class GoalRepository:
                 journal.close()
         self._inode = -1
 
-    def _catch_up(self) -> None:
+    def missing_goal(self) -> CtxmgrError:
+        """Return the error for a folder whose history holds no goal."""
+        if not self.lost:
+            return NotFound(f"there is no goal in {self.folder!r}", BEGIN)
+        what = "holds no goal" if os.path.exists(self.path) else "is missing"
+        return Damaged(
+            f"{self.path!r} {what}, but the saved state knows one: {self.lost[:200]!r}",
+            "bring the history back, e.g. from a backup; or give it up: ctxmgr goal start TEXT --replace",
+        )
+
+    def _catch_up(self, *, writing: bool = False) -> None:
         try:
             require_no_link(self.path, writing=False)
             found = os.stat(self.path)
         except FileNotFoundError:
             # 0 means that the history is known to be missing.
             if self._inode != 0:
-                self._load(0)
+                self._load(None)
             return
         except OSError as error:
             raise StorageFailed(f"{self.path!r} can't be read: {error.strerror}", "fix the permissions") from error
+        written = state_files.modification(found)
         # The file is another one (a take-over copies the history) or shorter, so it may lack records that we folded in.
         if found.st_ino != self._inode or found.st_size < self.included.bytes:
-            self._load(found.st_ino)
+            self._load(found)
         elif found.st_size > self.included.bytes:
             self._replay()
+        elif written != self.included.modified:
+            self._unchecked = self.included.replace()
+        self.included.modified = written
+        # While its owner writes, each look would read the history again. The next process that changes the goal does it.
+        if self._unchecked is not None and (writing or not self._grown):
+            self._check_again(self._unchecked)
+            self._unchecked = None
+        if self.included.broken is not None:
+            self._warn(
+                f"{state_files.HISTORY} is damaged: {BROKEN_SUM.partition(':')[0]} at byte {self.included.broken:,}; "
+                f"'ctxmgr verify {self.path}' says more"
+            )
 
-    def _load(self, inode: int) -> None:
+    def _load(self, found: os.stat_result | None) -> None:
         self._close_journal()
         loaded = state_files.load(self.folder)
         self.state, self.included, self.generation = loaded.state, loaded.included, loaded.generation
@@ -248,25 +283,50 @@ class GoalRepository:
         self.damaged += [name for name in self._damaged_files if name not in self.damaged]
         for name, why in loaded.damaged:
             self._warn(f"{name} can't be used ({why}); the state is read from the history")
-        self._lag = 0
-        self.replayed = self._replay() if inode else 0
-        self._inode = inode
+        self._lag = self.replayed = 0
+        self._unchecked = None
+        if found is not None:
+            if self.included.modified != state_files.modification(found):
+                self._unchecked = self.included.replace()
+            self._grown = found.st_size > self.included.bytes
+            self.replayed = self._replay()
+        self._inode = found.st_ino if found is not None else 0
+        self.lost = "" if self.state.exists else loaded.lost
 
     def _replay(self) -> int:
         """Fold in the records of the history that the state does not include, and return their number."""
         included, count = self.included, 0
-
-        def damage(offset: int, length: int, reason: str) -> None:
-            self._warn(f"{state_files.HISTORY}: {length} bytes at {offset}: {reason}")
-
         with contextlib.suppress(NotFound):
-            for line in read(self.path, included.bytes, damage, included.sum):
+            for line in read(self.path, included.bytes, self._note_damage, included.sum):
                 fold(self.state, line.record)
                 count += 1
                 included.bytes, included.sum = line.offset + line.length, line.total or included.sum
                 included.records += 1
         self._lag += count
         return count
+
+    def _check_again(self, part: HistoryExtent) -> None:
+        """Read a part of the history again, because another program has written to it."""
+        if part.bytes > _MAX_CHECKED:
+            if not self._grown:
+                self._warn(
+                    f"{state_files.HISTORY} was written by another program, and is too long to be checked at each step: "
+                    f"'ctxmgr verify {self.path}' does it"
+                )
+            return
+        behind, self.included.broken = self.included.broken, None
+        last = ""
+        for line in read(self.path, 0, self._note_damage, "", part.bytes):
+            last = line.total or last
+        if self.included.broken is None:
+            # Of the last record, no later one has the sum.
+            self.included.broken = part.bytes if last != part.sum else behind if (behind or 0) >= part.bytes else None
+
+    def _note_damage(self, offset: int, length: int, reason: str) -> None:
+        self._warn(f"{state_files.HISTORY}: {length} bytes at {offset}: {reason}")
+        # What was torn off before it was acknowledged breaks no sum. It is told once, and nothing is lost.
+        if reason == BROKEN_SUM and self.included.broken is None:
+            self.included.broken = offset
 
     def _warn(self, text: str) -> None:
         if text not in self.warnings and len(self.warnings) < 100:  # a hostile history could cause any number of them

@@ -14,7 +14,7 @@ from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.goals.brief import goal_source, write_brief
 from ctxmgr.goals.changes import ENDED, entry_task, find_node, why_not
-from ctxmgr.goals.plan_edits import FOLDER, PlanEdits, explain_no_work, probes_data, tasks_data
+from ctxmgr.goals.plan_edits import FOLDER, PlanEdits, explain_no_work, join_lines, probes_data, tasks_data
 from ctxmgr.goals.state import Action, Node, OpenAction, State, call_key, is_shortened, outcome, owner_view, plain_line, shorten
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
@@ -68,8 +68,13 @@ def collect_claims(state: State, root: str, results: Sequence[ProbeResult]) -> l
             Claim(text=f"{each.id} is done: {plain_line(each.text)}", basis="assumed") for each in done
         ]  # fmt: skip
     if node is not None and (attempt := node.attempt) is not None and attempt.actions:
-        text = f"{attempt.actions} actions of attempt {attempt.number} at {node.id} had the effect that was recorded"
-        claims.append(Claim(text=text, basis="assumed"))
+        # What is in flight has no recorded effect.
+        open_ = sum(each.node == node.id and each.attempt == attempt.number for each in state.in_flight)
+        if (count := attempt.actions - open_) > 0:
+            text = (
+                f"{count} action{'s' * (count != 1)} of attempt {attempt.number} at {node.id} had the effect that was recorded"
+            )
+            claims.append(Claim(text=text, basis="assumed"))
     return claims
 
 
@@ -167,12 +172,15 @@ class Goals(PlanEdits):
 
         Raises:
             Conflict: there is another, unfinished goal. NotFound: the request names no goal, and there is none.
+            Damaged: the history is gone, but a state file knows an unfinished goal.
         """
         if request.goal is None:
             # Before `change` creates the folder: without a named goal, no folder must be left behind.
             self._require_goal(self._repository.look())
         with self._repository.change(work=True, anew=True, create=True) as change:
             state = change.state
+            if self._repository.lost and not request.replace:
+                raise self._repository.missing_goal()
             if state.exists and not request.replace and self._is_same_goal(state, request):
                 change.write([])
                 return self._answer([], "the goal goes on")
@@ -193,7 +201,7 @@ class Goals(PlanEdits):
         check_action(request)
         state = self._require_goal(self._repository.look())
         item, node = build_action(state, request, self.agent, self._repository.clock())
-        return build_answer(item, node, find_refusal(state, item, node, self._guard), recorded=False)
+        return build_answer(state, item, node, find_refusal(state, item, node, self._guard), recorded=False)
 
     def begin(self, request: ActionRequest) -> RecordAnswer:
         """Record the beginning of an action, unless it is refused. Its effect is unknown until its result is recorded."""
@@ -208,11 +216,33 @@ class Goals(PlanEdits):
             return self._record_action(request)
         with self._repository.change(work=True) as change:
             state = self._require_goal(change.state)
-            item = next((each for each in state.in_flight if each.id == request.entry), None)
+            item = find_in_flight(state, request.entry)
+            name = item.id if item is not None else self._find_begun(request.entry)
             # Actions are frequent, so a process that holds the goal does not save its state at each of them.
-            change.write([result_record(state, request, state.session, self._repository.clock())], save=False)
+            change.write([result_record(name, request, state.session, self._repository.clock())], save=False)
         node, attempt = (item.node, item.attempt) if item else (None, None)
-        return RecordAnswer(allowed=True, entry=request.entry, node=node, attempt=attempt)
+        return RecordAnswer(allowed=True, entry=name, node=node, attempt=attempt)
+
+    def _find_begun(self, name: str) -> str:
+        """Return the name of an action that the history holds without a result, though the state does not list it.
+
+        Raises:
+            InvalidInput: there is no such action, or it has its result.
+        """
+        ended: bool | None = None
+        for record in self.records():
+            if record.get("kind") == "entry" and record.get("id") == name:
+                ended = record.get("status") is not None
+            elif record.get("kind") == "result" and record.get("entry") == name:
+                ended = True
+        if ended is not False:
+            what = (
+                f"action {plain_line(name, 60)} has its result already"
+                if ended
+                else f"no action {plain_line(name, 60)} was begun"
+            )
+            raise InvalidInput(what, "'ctxmgr goal resume' lists the ids of those in flight")
+        return name
 
     def _record_action(self, request: ActionRequest) -> RecordAnswer:
         check_action(request)
@@ -220,11 +250,14 @@ class Goals(PlanEdits):
             state = self._require_goal(change.state)
             item, node = build_action(state, request, self.agent, self._repository.clock())
             refusal = find_refusal(state, item, node, self._guard)
+            answer = build_answer(state, item, node, refusal, recorded=True)
             if refusal is not None:
                 change.write([self._repository.event(refusal_event(item, node, refusal), name=item.id)])
             else:
                 change.write([entry_record(item, request, state.session)], save=False)
-        return build_answer(item, node, refusal, recorded=True)
+        # The attempt may have begun with this action.
+        attempt = node.attempt
+        return answer.model_copy(update={"attempt": attempt.number if attempt else None})
 
     def next(self, request: NextRequest) -> GoalAnswer:
         """Make the next leaf that can be worked on the active one, or the named leaf.
@@ -246,18 +279,28 @@ class Goals(PlanEdits):
                 return self._answer([], explain_no_work(state))
             if node is active and node.status == "in_progress" and request.to is not None:
                 return self._answer([], f"{node.id} is the one in progress")
-            data = {"op": "enter", "id": node.id, "leave": request.to is not None}
             if node is active and node.status == "in_progress":
                 raise InvalidInput(f"{node.id!r} is still in progress", "say 'goal done' or 'goal fail' first")
+            # Work that was blocked meanwhile is left like that of a leaf from which somebody is sent elsewhere.
+            stopped = active is not None and active.status == "in_progress" and not state.tree.can_work(active)
+            data = {"op": "enter", "id": node.id, "leave": request.to is not None or stopped}
             change.write([self._repository.event(self._require_legal("enter", data))])
         return self._answer([node.id])
 
     def done(self, request: EndRequest) -> GoalAnswer:
-        """End the attempt at the current leaf as done."""
+        """End the attempt at the current leaf as done. A named leaf need not be begun, and may be done already.
+
+        Raises:
+            InvalidInput: no leaf is named and no attempt is under way, or the leaf can't be worked on.
+        """
         return self._end_attempt(request, success=True)
 
     def fail(self, request: EndRequest) -> GoalAnswer:
-        """End the attempt at the current leaf as failed. After too many failures, the leaf is blocked."""
+        """End the attempt at the current leaf as failed. After too many failures, the leaf is blocked.
+
+        Raises:
+            InvalidInput: no attempt at the leaf is under way, or it can't be worked on.
+        """
         return self._end_attempt(request, success=False)
 
     def _end_attempt(self, request: EndRequest, *, success: bool) -> GoalAnswer:
@@ -266,12 +309,22 @@ class Goals(PlanEdits):
             node = state.current() if request.id is None else find_node(state, request.id)
             if node is None:
                 raise InvalidInput(explain_no_work(state))
+            if success and request.id is not None and node.status == "done":
+                return self._answer([], f"{node.id} is done already")
             attempt = node.attempt
             open_ = attempt is not None and attempt.status == "in_progress"
             number = attempt.number + (not open_) if attempt else 1
-            data: dict[str, Any] = {"subtask": node.id, "success": success, "attempt": number, "reason": request.reason}
+            data: dict[str, Any] = {
+                "subtask": node.id,
+                "success": success,
+                "attempt": number,
+                "reason": join_lines(request.reason),
+            }
             message = None
             self._require_legal("end", data)
+            # A call that is made again, by a retry or a second process, must not end what follows. A name says what is meant.
+            if not (success and request.id is not None):
+                require_begun(state, node, success=success)
             if not success and (finding := self._guard.failure(state, node.id)) is not None:
                 message = data["blocked"] = f"{finding.count} failed attempts; try a different approach"
                 data["finding"] = finding.id
@@ -329,6 +382,26 @@ class Goals(PlanEdits):
 
 
 _MAX_ACTION_CHARS = 1_000
+
+
+def require_begun(state: State, node: Node, *, success: bool) -> None:
+    """Check that an attempt at a leaf is under way. A goal without tasks is under way from its start.
+
+    Raises:
+        InvalidInput: none is, with what ended last.
+    """
+    last = node.attempt
+    if (node is state.goal and last is None) or (state.active == node.id and last is not None and last.status == "in_progress"):
+        return
+    begin = f"'ctxmgr goal next {node.id}' begins it" if state.current() is not node else "'ctxmgr goal next' begins it"
+    if last is not None and last.status == "failed":
+        raise InvalidInput(
+            f"attempt {last.number} at {node.id} failed already, and attempt {last.number + 1} is not begun", begin
+        )
+    ended = state.outcomes[-1] if state.outcomes else None
+    before = f"; {ended.node} is {'done' if ended.success else 'failed'} already" if ended else ""
+    by_name = f"; 'ctxmgr goal done {node.id}' says that it is done as it is" if success else ""
+    raise InvalidInput(f"{node.id} is not begun{before}", f"{begin}{by_name}")
 
 
 class Refusal(NamedTuple):
@@ -430,27 +503,43 @@ def entry_record(item: OpenAction, request: ActionRequest, session: str) -> Reco
     )  # fmt: skip
 
 
-def result_record(state: State, request: RecordRequest, session: str, ts: str) -> Record:
-    """Return the result record of an action that was begun.
+def result_record(name: str, request: RecordRequest, session: str, ts: str) -> Record:
+    """Return the result record of the action with this id.
 
     Raises:
-        InvalidInput: no such action is in flight, or the request has no result.
+        InvalidInput: the request has no result.
     """
-    if not any(each.id == request.entry for each in state.in_flight):
-        raise InvalidInput(
-            f"no action {plain_line(request.entry, 60)} is under way", "'ctxmgr goal resume' lists those that are"
-        )
     if not has_result(request):
         raise InvalidInput("a result is missing", "e.g. success, error, or what came back")
     status, output, error = outcome(request.result, request.status)
-    return build("result", session, ts, entry=request.entry, status=status, output=output, error=error)
+    return build("result", session, ts, entry=name, status=status, output=output, error=error)
 
 
-def build_answer(item: OpenAction, node: Node, refusal: Refusal | None, *, recorded: bool) -> RecordAnswer:
-    """Return the answer to the caller."""
+def find_in_flight(state: State, name: str) -> OpenAction | None:
+    """Return the action in flight with this id, or with the only id that begins so.
+
+    Raises:
+        InvalidInput: several ids begin so.
+    """
+    found = [each for each in state.in_flight if each.id == name] or [
+        each for each in state.in_flight if name and each.id.startswith(name)
+    ]
+    if len(found) > 1:
+        raise InvalidInput(
+            f"{len(found)} actions in flight have an id that begins with {plain_line(name, 60)}", "give more of it"
+        )
+    return found[0] if found else None
+
+
+def build_answer(state: State, item: OpenAction, node: Node, refusal: Refusal | None, *, recorded: bool) -> RecordAnswer:
+    """Return the answer to the caller, made before the action is recorded."""
     attempt = node.attempt.number if node.attempt else None
     if refusal is None:
-        return RecordAnswer(allowed=True, entry=item.id if recorded else None, node=node.id, attempt=attempt)
+        equal = [each for each in state.in_flight if each.key == item.key]
+        return RecordAnswer(
+            allowed=True, entry=item.id if recorded else None, node=node.id, attempt=attempt,
+            hint=_equal_call_hint(equal[-1]) if equal else None, in_flight=[each.id for each in equal],
+        )  # fmt: skip
     return RecordAnswer(
         allowed=False,
         reason=refusal.reason,
@@ -459,6 +548,15 @@ def build_answer(item: OpenAction, node: Node, refusal: Refusal | None, *, recor
         node=node.id,
         attempt=attempt,
         hint=refusal.hint,
+    )
+
+
+def _equal_call_hint(item: OpenAction) -> str:
+    began = f", begun {plain_line(item.began, 40)}" if item.began else ""
+    by = f" by {plain_line(item.agent, 60)}" if item.agent else ""
+    return (
+        f"the same call is in flight already{began}{by}, its effect is unknown: look before you repeat it; "
+        f"its result is recorded with --entry {plain_line(item.id, 60)}"
     )
 
 

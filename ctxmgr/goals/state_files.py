@@ -39,11 +39,20 @@ _MAX_SET_ASIDE = 1_000
 
 
 class HistoryExtent(StoredShape):
-    """The part of the history that a state includes: records, bytes, and the sum of the last record."""
+    """The part of the history that a state includes: records, bytes, and the sum of the last record.
+
+    Attributes:
+        modified: when the file was written last, in nanoseconds since 1970, as far as it is known; as long as that stays, what
+            is included need not be read again.
+        broken: offset in the file before which a record was changed, removed or inserted; None if all sums match.
+    """
 
     records: int = 0
     bytes: int = 0
     sum: Text = ""
+    # Null in the files of version 0.2.0, which does not read them either.
+    modified: int | None = None
+    broken: int | None = None
 
 
 class Header(StoredShape):
@@ -56,18 +65,22 @@ class Header(StoredShape):
 
 @dataclass(slots=True)
 class LoadedState:
-    """A loaded state and the part of the history that it includes. ``damaged`` has (file, reason) of unusable files."""
+    """A loaded state and the part of the history that it includes.
+
+    ``damaged`` has (file, reason) of unusable files, ``lost`` the goal of a state that the history does not hold, or "".
+    """
 
     state: State
     included: HistoryExtent
     generation: int
     damaged: list[tuple[str, str]]
+    lost: str = ""
 
 
 def load(folder: str) -> LoadedState:
     """Return the newest intact state of this history, or an empty one for replaying the whole history."""
     damaged: list[tuple[str, str]] = []
-    newest_generation = 0
+    newest_generation, lost = 0, ""
     # The previous generation replaces a state that was torn or edited: a few more records to fold, but nothing is lost.
     for name in (STATE, PREVIOUS):
         path = os.path.join(folder, name)
@@ -89,8 +102,9 @@ def load(folder: str) -> LoadedState:
         newest_generation = max(newest_generation, generation)
         if _is_prefix(os.path.join(folder, HISTORY), included):
             return LoadedState(state, included, newest_generation, damaged)
+        lost = lost or state.goal.text
         damaged.append((name, "it includes what the history does not hold"))
-    return LoadedState(State(), HistoryExtent(), newest_generation, damaged)
+    return LoadedState(State(), HistoryExtent(), newest_generation, damaged, lost)
 
 
 def save(folder: str, state: State, included: HistoryExtent, generation: int, *, loops: bool) -> None:
@@ -115,6 +129,11 @@ def save(folder: str, state: State, included: HistoryExtent, generation: int, *,
         raise StorageFailed(
             f"can't write {path!r}: {error.strerror}", "nothing is lost: the history holds it all; free some space"
         ) from error
+
+
+def modification(status: os.stat_result) -> int:
+    """Return when a file was written last, in nanoseconds since 1970."""
+    return status.st_mtime_ns
 
 
 def set_aside_files(folder: str, names: list[str]) -> list[str]:

@@ -258,7 +258,12 @@ class GoalTracker:
         return self.goals.brief(BriefRequest(max_chars=max_chars)).text
 
     def mark_subtask_complete(self, success: bool = True, reason: str | None = None) -> GoalState:
-        """End the attempt at the active subtask. The second failed attempt blocks it (ruling 6)."""
+        """End the attempt at the active subtask. The second failed attempt blocks it (ruling 6).
+
+        Raises:
+            InvalidInput: no attempt is under way: an action or `advance_to_next_subtask` begins one. So a call that is made
+                again does not end the next subtask.
+        """
         request = EndRequest(reason=reason)
         return (self.goals.done(request) if success else self.goals.fail(request)).state
 

@@ -21,7 +21,7 @@ from ctxmgr.history.ingest import import_logs
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.analysis import Alarm, Backtest, Distance, Distances, Label, MissedLoop, PatternCount, Score
-from ctxmgr.types.base import first_fault
+from ctxmgr.types.base import fault_words, first_fault
 from ctxmgr.types.finding import Finding, Observation
 
 
@@ -138,7 +138,7 @@ def _parse_label(path: Path, place: int, item: object) -> Label:
     except ValueError as error:
         first = first_fault(error)
         where = ".".join(str(part) for part in first["loc"][:1])
-        raise InvalidInput(f"{path}: label {place}: {where or 'it'}: {first['msg']}", _EXAMPLE) from None
+        raise InvalidInput(f"{path}: label {place}: {where or 'it'}{fault_words(first)}", _EXAMPLE) from None
     if label.now is not None and not math.isfinite(label.now):
         raise InvalidInput(f"{path}: label {place}: now: must be a finite number", _EXAMPLE)
     return label

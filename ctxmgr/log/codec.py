@@ -183,8 +183,7 @@ def encode_value(value: object, depth: int) -> bytes:
     Raises:
         InvalidInput: see `encode`.
     """
-    if (size := _longest_text(value)) > MAX_LINE:  # do not encode it: a text of 1 GB takes six times its size in memory
-        raise _too_long(size)
+    shallow = _is_shallow(value)
     if _faster is not None and _is_written_alike(value):
         # orjson raises a TypeError for lone surrogates, integers of more than 64 bits and keys that are not texts.
         try:
@@ -203,7 +202,7 @@ def encode_value(value: object, depth: int) -> bytes:
     if len(text) > MAX_LINE:
         raise _too_long(len(text))
     # A text this short can't be nested too deep, because each level takes a bracket.
-    if len(text) > MAX_DEPTH and not _is_flat(value) and is_deep(value, MAX_DEPTH - depth, text.count("[") + text.count("{")):
+    if not shallow and len(text) > MAX_DEPTH and is_deep(value, MAX_DEPTH - depth, text.count("[") + text.count("{")):
         raise InvalidInput("record is not JSON: nested too deep", f"the limit is {MAX_DEPTH} levels")
     return text.encode("ascii")
 
@@ -215,28 +214,27 @@ def _too_long(size: int) -> InvalidInput:
     )
 
 
-def _longest_text(value: object) -> int:
-    """Return the length of the longest text: the value itself, or one in it at most two levels deep."""
-    if type(value) is str:
-        return len(value)
-    if type(value) is not dict:
-        return 0
-    longest = 0
-    for item in cast("dict[object, object]", value).values():
+def _is_shallow(value: object) -> bool:
+    """Whether a value has no containers, or only such that have none themselves.
+
+    Raises:
+        InvalidInput: a text that is found here is too long. To encode a text of 1 GB would take six times its size in memory.
+    """
+    shallow, level = True, cast("dict[object, object]", value).values() if type(value) is dict else (value,)
+    for item in level:
         if type(item) is str:
-            if len(item) > longest:  # faster than max()
-                longest = len(item)
+            if len(item) > MAX_LINE:
+                raise _too_long(len(item))
         elif type(item) is dict:
             for inner in cast("dict[object, object]", item).values():
-                if type(inner) is str and len(inner) > longest:
-                    longest = len(inner)
-    return longest
-
-
-def _is_flat(value: object) -> bool:
-    if type(value) is dict:
-        return _LEAVES.issuperset(map(type, cast("dict[str, object]", value).values()))
-    return type(value) in _LEAVES
+                if type(inner) is str:
+                    if len(inner) > MAX_LINE:
+                        raise _too_long(len(inner))
+                elif type(inner) not in _LEAVES:
+                    shallow = False
+        elif type(item) not in _LEAVES:
+            shallow = False
+    return shallow
 
 
 def is_deep(value: object, limit: int, brackets: int) -> bool:

@@ -11,6 +11,7 @@ from ctxmgr.log.secret_shapes import MIN_ENCODED, OWNERS, token_starts
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 _TOKEN_STARTS = [start.encode() for start in token_starts()]
 """The literal beginnings of tokens. At least `_MIN_TOKEN` characters of `_TOKEN_BYTES` follow."""
@@ -62,6 +63,16 @@ def _mask_with_prefilter(line: bytes) -> bytes:
 
 
 _mask: Callable[[bytes], bytes] = _mask_with_prefilter
+
+
+def mask_value(value: Any) -> Any:
+    """Return a JSON value with every secret of a known shape in its texts replaced; without a secret, the same object."""
+    import json
+
+    # Not encoded as a record is, because a text may be longer than a record.
+    line = json.dumps(value, separators=(",", ":")).encode("ascii")
+    shown = mask(line)
+    return value if shown is line else json.loads(shown)
 
 
 def is_secret_free(line: bytes) -> bool:

@@ -21,9 +21,8 @@ from binascii import Error, a2b_base64, a2b_hex
 from collections.abc import Iterator
 from functools import cache
 from itertools import chain
-from typing import Any
 
-from ctxmgr.log.codec import digest, encode
+from ctxmgr.log.codec import digest
 from ctxmgr.log.secret_names import PUBLISHED, Span, may_hold_url, named_spans
 from ctxmgr.log.secret_shapes import ALNUM, FRAMED, MIN_ENCODED, OWNERS, TOKENS, WORD, token_starts, word_start
 
@@ -293,17 +292,6 @@ def mask(line: bytes) -> bytes:
     if (hidden or coded or (_PERCENT in folded and _may_quote(folded))) and any(_passes(view.text) for view in views(line)):
         return mask_without_sieves(line)
     return line
-
-
-def mask_value(value: Any) -> Any:
-    """Return a JSON value with every secret of a known shape in its texts replaced, like `mask`.
-
-    Raises:
-        InvalidInput: the value is not JSON.
-    """
-    import json
-
-    return json.loads(mask(encode({"value": value})))["value"]
 
 
 def _passes(line: bytes) -> bool:

@@ -438,9 +438,7 @@ class Tools:
         session: str | None = None,
     ) -> Note:
         """Leave a note on entries, named by their index. Notes add to the history and never change it."""
-        asked = AddNoteRequest(
-            session=session, entry_indices=entries, content=text, tags=tags or [], author=author or self.agent
-        )
+        asked = AddNoteRequest(session=session, entry_indices=entries, content=text, tags=tags or [], author=author or None)
         return self._ask(lambda workspace: note_row(workspace.add_note(asked).note), writes=True)
 
     def memory_recall(self, query: str, limit: int = 5) -> list[Note]:
@@ -452,7 +450,7 @@ class Tools:
         self, text: str, tags: list[str] | None = None, entries: list[int] | None = None, session: str | None = None
     ) -> Note:
         """Keep what was learned, so that any later session can recall it. ``entries`` are where it came from."""
-        asked = RetainRequest(session=session, text=text, tags=tags or [], entry_indices=entries or [], author=self.agent)
+        asked = RetainRequest(session=session, text=text, tags=tags or [], entry_indices=entries or [])
         return self._ask(lambda workspace: episode_row(workspace.retain(asked).episode), writes=True)
 
     def continuation_text(self, continuation_id: str) -> str:

@@ -63,7 +63,7 @@ def retain_session(store: Store, key: int) -> str:
     if record is None:
         raise NoHistory(hint="nothing happened in this session")
     if store.annotations.note(key, str(record["id"])) is None:
-        store.append([record])
+        store.append_own([record])
     return str(record["id"])
 
 
@@ -99,7 +99,7 @@ def retain_at(location: str, session: str) -> None:
             return
         record = episode_record(store, key, if_telling=True)
         if record is not None and store.annotations.note(key, str(record["id"])) is None:
-            store.append([record])
+            store.append_own([record])
 
 
 def episode_record(store: Store, key: int, *, if_telling: bool = False) -> Record | None:

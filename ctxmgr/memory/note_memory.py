@@ -18,6 +18,7 @@ from ctxmgr.store import Store
 from ctxmgr.store.repositories.queries import Rows
 from ctxmgr.text.tokens import fold
 from ctxmgr.types.memory import (
+    MEMORY_SESSION,
     MEMORY_TAG,
     REFLECTION_TAG,
     Episode,
@@ -33,7 +34,7 @@ from ctxmgr.types.plain_records import build
 from ctxmgr.types.view import EntryView
 
 REFLECTOR = "reflect"
-"""Default author of stored reflections, which are made by rules, not by a person or a model."""
+"""Author of a reflection that the operator keeps unsigned: rules made it, not a person or a model."""
 MAX_EXPANDED = 200
 """Maximum number of entries around the links of one episode. Those around its first links are kept."""
 
@@ -55,12 +56,16 @@ class EmbeddedMemory:
     def retain(self, request: RetainRequest) -> RetainResponse:
         """Store a text as an episode of the named session, else of the session of its entries, else of the latest session.
 
+        Where there is none yet, it goes into one of its own, `MEMORY_SESSION`. An agent signs it as itself.
+
         Raises:
-            InvalidInput: "Memory text cannot be empty". NoHistory: there is no session to store it in.
+            Denied: an agent signs as another one, or may not write there.
+            InvalidInput: "Memory text cannot be empty". NoHistory: entries are named, but there is no session.
             OutOfBounds, NotFound: a named entry, session or superseded episode does not exist.
         """
         key = session_key(self._store, request.session, next(iter(request.entry_ids), None))
-        return RetainResponse(episode=self._write(key, request))
+        signed = request.model_copy(update={"author": self._store.signature(request.author)})
+        return RetainResponse(episode=self._write(key, signed))
 
     def recall(self, request: RecallRequest) -> RecallResponse:
         """Return the best matching episodes, newer ones first among equals.
@@ -100,7 +105,7 @@ class EmbeddedMemory:
         """Store a reflection in the named session, else in the session of its newest source, and return its id."""
         session = request.session or answer.sessions[0]
         key = session_key(self._store, session)
-        author = request.author or REFLECTOR
+        author = self._store.signature(request.author) or REFLECTOR
         former = next(
             (e for e in found.episodes if _is_reflection(e) and e.author == author and answers_query(e, request.query)), None
         )
@@ -117,10 +122,9 @@ class EmbeddedMemory:
 
     def _write(self, key: int | None, request: RetainRequest) -> Episode:
         record = retain_record(self._store, key, request)
-        if key is None:
-            raise NoHistory
         self._store.append([record])
-        note = self._store.annotations.note(key, str(record["id"]))
+        kept = self._store.sessions.key(str(record["session"])) if key is None else key
+        note = None if kept is None else self._store.annotations.note(kept, str(record["id"]))
         assert note is not None, "an appended note can be read back"
         return note_episode(note)
 
@@ -139,28 +143,32 @@ def retain_record(store: Store, key: int | None, request: RetainRequest) -> Reco
 
     Raises:
         InvalidInput: "Memory text cannot be empty", or an id is ambiguous.
-        NoHistory: there is no session, or entries are named but it has none.
+        NoHistory: entries, a link or an episode to supersede are named, but there is no session.
         OutOfBounds, NotFound: an entry, the episode to supersede, or the target of a link does not exist.
     """
     if not request.text.strip():
         raise InvalidInput("Memory text cannot be empty", "say what is to be remembered: -m TEXT")
-    if key is None:
-        raise NoHistory(hint="record or import a run first")
     named = bool(request.entry_indices or request.entry_ids)
+    if key is None:
+        if named or request.links or request.supersedes is not None:
+            raise NoHistory(hint="record or import a run first")
+        session = MEMORY_SESSION
+    else:
+        session = store.sessions.name(key)
     entries = find_entries(store, key, request.entry_indices, request.entry_ids) if named else []
-    former = None if request.supersedes is None else locate(store, key, request.supersedes)
+    former = None if key is None or request.supersedes is None else locate(store, key, request.supersedes)
     if request.supersedes is not None and former is None:
         raise NotFound(f"no episode {request.supersedes!r} to supersede", "'ctxmgr memory recall' shows the ids")
     tags = [tag.strip() for tag in request.tags if tag.strip() and fold(tag.strip()) != MEMORY_TAG]
     return build(
         "note",
-        entries[0].session if entries else store.sessions.name(key),
+        entries[0].session if entries else session,
         now(),
         id=new_id(),
         entries=[entry.id for entry in entries],
         content=request.text,
         tags=list(dict.fromkeys([MEMORY_TAG, *tags])),
-        links=link_targets(store, key, request.links) or None,
+        links=(link_targets(store, key, request.links) if key is not None else []) or None,
         author=request.author,
         supersedes=None if former is None else former.id,
     )

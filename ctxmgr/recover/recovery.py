@@ -145,7 +145,7 @@ class Recovery:
                         "this recovery took longer than its lease, and another may have answered meanwhile", "run it again"
                     )
                 # Notes, snapshot and continuation are written together: a crash leaves all of them or none.
-                store.append(records)
+                store.append_own(records)
             # Read the answer back: then masked secrets stay masked here too, and a repetition gives the same answer.
             stored = recorded_continuation(store, key, continuation.id) or continuation
             context = stored.context.model_copy(update={"brief": continuation.context.brief})

@@ -76,6 +76,10 @@ class Store:
         """Return what keeps the contents of artifacts; None where they are files beside the store."""
         return None
 
+    def signature(self, author: str | None) -> str | None:
+        """Return who signs a record, given the author that whoever asks names. The operator may sign as anybody."""
+        return author
+
     def catch_up(self) -> None:
         """Bring a store that is derived from a log up to date with it. Other stores always are."""
 
@@ -92,6 +96,10 @@ class Store:
         self._require_writable()
         with self._append_transaction():
             return self._appender.append(map(check, records), on_conflict=on_conflict, doubles=doubles)
+
+    def append_own(self, records: Iterable[Record]) -> AppendResult:
+        """Append records that the program itself signed, e.g. the notes of a recovery; see `append`."""
+        return self.append(records)
 
     def append_encoded(self, record: Record, body: bytes) -> AppendResult:
         """Append one record whose body is masked and encoded by `ctxmgr.log.codec.encode`. Otherwise like `append`."""

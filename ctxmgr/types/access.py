@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from ctxmgr.types.base import Field, Shape, Text
+from ctxmgr.types.query import Limit, Offset, Page, Status
 
 ResourceType = Literal["artifact", "context", "history"]
 Permission = Literal["read", "write", "none"]
@@ -94,3 +95,40 @@ class Replay(Shape):
     reads: int
     blocked: list[ReplayedRead]
     opened: list[ReplayedRead]
+
+
+class AccessLogRequest(Shape):
+    """Accesses of agents, of one agent if it is named; ``denied`` asks only for those that were refused or found nothing."""
+
+    agent: Text | None = None
+    denied: bool = False
+    offset: Offset = 0
+    limit: Limit = 20
+
+
+class LoggedAccess(Shape):
+    """What an agent asked for once, and got. A denied read is answered as one of something missing, so both are ``denied``.
+
+    ``granted`` and ``denied`` name the first resources, their counts are exact. ``hidden`` is the number of records that a
+    read of history left out, ``failed`` why nothing was answered or written.
+    """
+
+    id: Text
+    at: Text | None
+    agent: Text
+    command: Text
+    permission: Text
+    granted: list[Resource]
+    granted_count: int
+    denied: list[Resource]
+    denied_count: int
+    hidden: int
+    failed: Text | None
+
+
+class AccessLogResponse(Shape):
+    """One page of accesses, newest first."""
+
+    status: Status
+    accesses: list[LoggedAccess]
+    page: Page

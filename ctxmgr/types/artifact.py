@@ -74,10 +74,20 @@ class GetResponse(Shape):
     encoding: Literal["utf-8", "base64"] | None = None
 
 
+class Rollback(Shape):
+    """A rollback: when, by whom, from which version, and why."""
+
+    at: Text | None
+    by: Text | None
+    from_version: int | None
+    reason: Text | None
+
+
 class VersionView(Shape):
     """One version of the context; ``artifacts`` counts what it holds, ``changed`` what was new in it.
 
-    ``parent`` is the version that was current before. ``pinned`` says what keeps it from being pruned.
+    ``parent`` is the version that was current before. ``pinned`` says what keeps it from being pruned. ``rollbacks`` are those
+    that made it the current one again, oldest first.
     """
 
     version: int
@@ -91,6 +101,7 @@ class VersionView(Shape):
     changed: int
     path: Text
     pinned: list[Text] = []
+    rollbacks: list[Rollback] = []
 
 
 class NewVersion(Shape):

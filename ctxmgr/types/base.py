@@ -28,13 +28,33 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-__all__ = ["ComputedField", "Field", "Json", "Shape", "StoredShape", "Text", "first_fault"]
+__all__ = ["ComputedField", "Field", "Json", "Shape", "StoredShape", "Text", "fault_words", "first_fault"]
 
 
 def first_fault(error: ValueError) -> dict[str, Any]:
     """Return pydantic's first error: ``loc``, ``msg`` and ``input``."""
     errors: list[dict[str, Any]] = cast("Any", error).errors(include_url=False)
     return errors[0]
+
+
+def fault_words(fault: Mapping[str, Any]) -> str:
+    """Return what is wrong with a value in plain words, to be put behind its name: " must be …", " is missing" or ": …"."""
+    limits: Mapping[str, int] = fault.get("ctx") or {}
+    if "min_length" in limits:
+        least = limits["min_length"]
+        return " must not be empty" if least == 1 else f" must have at least {least:,} {_unit(fault)}"
+    if "max_length" in limits:
+        return f" must have at most {limits['max_length']:,} {_unit(fault)}, and has {len(fault['input']):,}"
+    if fault.get("type") == "missing":
+        return " is missing"
+    # "Input should be greater than or equal to 1" is pydantic's way to say "must be at least 1".
+    said = str(fault["msg"]).replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
+    said = said.removeprefix("Value error, ").replace("Input should be ", "must be ", 1)
+    return f" {said}" if said.startswith("must ") else f": {said}"
+
+
+def _unit(fault: Mapping[str, Any]) -> str:
+    return "characters" if isinstance(fault["input"], str) else "items"
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field,))

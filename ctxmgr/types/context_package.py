@@ -70,13 +70,17 @@ class MissingItem(Shape):
 
 
 class HeldItem(Shape):
-    """Something that the agent holds unchanged: the named package gave it in full, so this one refers to it."""
+    """Something that the agent holds unchanged, so this package refers to the one that gave it.
+
+    ``included`` says what was given: all of it, or the same summary or beginning that would be given again.
+    """
 
     id: Text
     type: str = "artifact"
     source: Text
     name: Text
     version: int | None = None
+    included: Included = "full"
     package: Text
 
 
@@ -209,10 +213,14 @@ class RequestedItem(Shape):
 
 
 class RequestItemsResponse(Shape):
-    """The items, one for each name in the order asked for; ``partial`` when some are missing, ``empty`` when all are."""
+    """The items, one for each name in the order asked for; ``partial`` when some are missing, ``empty`` when all are.
+
+    ``warnings`` name the items in which secrets are masked.
+    """
 
     status: Literal["ok", "partial", "empty"]
     items: list[RequestedItem]
+    warnings: list[Text] = []
 
 
 WhyGot = Literal[Got, "held", "absent"]

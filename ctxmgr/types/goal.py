@@ -375,6 +375,7 @@ class RecordAnswer(Shape):
         entry: id of the recorded entry, null when it was only asked about or refused.
         type: of the loop: A repetition, B alternation, C escalating failures; null when allowed.
         finding: what the detection engine saw.
+        in_flight: ids of equal calls that were begun and have no result; ``hint`` tells of them.
     """
 
     allowed: bool
@@ -385,6 +386,7 @@ class RecordAnswer(Shape):
     node: Text | None = None
     attempt: int | None = None
     hint: Text | None = None
+    in_flight: list[Text] = []
 
     # So that a guard in an agent's loop reads as it is meant: ``if not goals.record_action(...)``.
     def __bool__(self) -> bool:

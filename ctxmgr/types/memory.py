@@ -14,6 +14,8 @@ from ctxmgr.types.view import EntryView
 
 MEMORY_TAG = "memory"
 """The tag by which a note is an episode."""
+MEMORY_SESSION = "memory"
+"""The session that keeps what is retained where no session is named and there is none yet."""
 REFLECTION_TAG = "reflection"
 """The further tag of an episode that a reflection was kept as."""
 

@@ -72,6 +72,29 @@ class GetContextResponse(Shape):
     keys: list[ContextKey]
 
 
+class ContextLogRequest(Shape):
+    """Changes of these keys, or of all."""
+
+    keys: list[Text] = []
+    offset: Offset = 0
+    limit: Limit = 20
+
+
+class LoggedKeyChange(KeyChange):
+    """A value that was set: when, and by whom."""
+
+    at: Text | None
+    by: Text | None
+
+
+class ContextLogResponse(Shape):
+    """One page of changes, newest first."""
+
+    status: Literal["ok", "empty"]
+    changes: list[LoggedKeyChange]
+    page: Page
+
+
 # The order is that of strength. ``if_exists`` is spec 003's word for ``optional``; both are kept as they were written.
 Need = Literal["required", "optional", "if_exists", "reference"]
 NEEDS: tuple[Need, ...] = ("required", "optional", "if_exists", "reference")

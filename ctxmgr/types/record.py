@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.log.codec import Record
 
+    _Rules = tuple[dict[str, frozenset[type]], frozenset[str], tuple[str, ...]]
 
 KINDS = tuple(RECORDS)
 
@@ -27,7 +28,7 @@ _STATUSES = frozenset({None, *STATUSES})
 _OUTCOMES = frozenset(OUTCOMES)
 
 
-def _rules(kind: str) -> tuple[dict[str, frozenset[type]], frozenset[str], tuple[str, ...]]:
+def _rules(kind: str) -> _Rules:
     """Return, for a kind: the types of the fields that are checked, the required fields, the fields that must not be empty."""
     fields = {**COMMON, **RECORDS[kind]}
     return (
@@ -42,6 +43,7 @@ def _rules(kind: str) -> tuple[dict[str, frozenset[type]], frozenset[str], tuple
 
 
 _RULES = {kind: _rules(kind) for kind in RECORDS}
+_FIELDS = {kind: {"v", *COMMON, *fields} for kind, fields in RECORDS.items()}
 
 
 def check(record: Record) -> Record:
@@ -57,31 +59,47 @@ def check(record: Record) -> Record:
     return check_whole(record)
 
 
+_shapes: set[tuple[object, ...]] = set()
+"""Kinds, fields and types of records whose fields all have the right types; most records of a program look alike."""
+_MAX_SHAPES = 1000
+
+
 def is_plain(record: Record) -> bool:
     """Whether a record of a kind that has rules here follows format 1 beyond doubt; False says nothing."""
-    version, kind = record.get("v"), record.get("kind")
+    kind = record.get("kind")
     rules = _RULES.get(kind) if type(kind) is str else None
-    if rules is None or type(version) is not int or version != 1:
+    if rules is None:
         return False
-    types, needed, filled = rules
-    if not needed <= record.keys():
+    shape = (kind, *record, *map(type, record.values()))
+    if shape not in _shapes and not _has_right_types(record, rules, shape):
         return False
-    known = types.get
-    for name, value in record.items():  # unknown fields are kept as they are
-        allowed = known(name)
-        if allowed is not None and type(value) not in allowed:
-            # bool is no int here: type() and not isinstance().
-            if allowed is _NUMBER and type(value) is int and abs(value) < MAX_EXACT_INTEGER:  # larger ones the models judge
-                continue
-            return False
-    for name in filled:
-        if not record[name]:
-            return False
+    if record["v"] != 1 or not all(map(record.__getitem__, rules[2])):
+        return False
     if kind in ("entry", "result"):
         return record.get("status") in _STATUSES and is_plain_error(record.get("error"))
     if kind == "sessionEnd":
         return record["outcome"] in _OUTCOMES
     return kind not in ("note", "snapshot") or (_is_plain_list(record["entries"]) and _is_plain_list(record.get("tags", [])))
+
+
+def _has_right_types(record: Record, rules: _Rules, shape: tuple[object, ...]) -> bool:
+    """Whether a record has all required fields, and the known ones have the right types; remember its shape if so."""
+    types, needed, _ = rules
+    if type(record.get("v")) is not int or not needed <= record.keys():
+        return False
+    depends = False
+    for name, value in record.items():  # unknown fields are kept as they are
+        allowed = types.get(name)
+        if allowed is not None and type(value) not in allowed:
+            # bool is no int here: type() and not isinstance().
+            if allowed is _NUMBER and type(value) is int and abs(value) < MAX_EXACT_INTEGER:  # larger ones the models judge
+                depends = True
+                continue
+            return False
+    # Not with unknown fields, whose names may be as many and as long as you please.
+    if not depends and len(_shapes) < _MAX_SHAPES and record.keys() <= _FIELDS[str(record["kind"])]:
+        _shapes.add(shape)
+    return True
 
 
 def _is_plain_list(value: object) -> bool:

@@ -70,8 +70,42 @@ def test_a_run_that_started_can_be_ended_once(store: Store, operator: AccessGuar
     with pytest.raises(Conflict):
         _record(store, operator, "parser", "completed", execution_id=begun.id)
     assert len(_list(store, operator)) == 1
-    assert failed.completed_at is None  # nobody said when it ended, and it may be long ago
-    assert _record(store, operator, "parser", "failed", error="killed").completed_at is None
+
+
+@pytest.mark.requirement("003-E1")
+@pytest.mark.parametrize("status", ["completed", "failed"])
+def test_a_run_ends_when_its_end_is_recorded(store: Store, operator: AccessGuard, status: str) -> None:
+    """However it ended, it has an end and a duration; a time that is given counts instead."""
+    begun = _record(store, operator, "a", "started", started_at="2024-03-12T10:00:00Z")
+    ended = _record(store, operator, "a", status, execution_id=begun.id)
+    assert ended.completed_at is not None
+    assert (ended.duration_seconds or 0) > 365 * 86_400
+
+    assert _record(store, operator, "a", status).completed_at is not None
+    told = _record(
+        store, operator, "a", status, started_at="2024-03-12T10:00:00Z", completed_at="2024-03-12T10:00:05Z", error="x"
+    )
+    assert (told.completed_at, told.duration_seconds) == ("2024-03-12T10:00:05.000000Z", 5.0)
+
+
+def test_a_failure_that_is_recorded_later_has_the_end_that_is_given(store: Store, operator: AccessGuard) -> None:
+    """With a start and no end, nobody knows when it failed."""
+    failed = _record(store, operator, "a", "failed", started_at="2024-03-12T10:00:00Z", error="found later")
+
+    assert (failed.completed_at, failed.duration_seconds) == (None, None)
+
+
+@pytest.mark.parametrize("status", ["completed", "failed"])
+def test_the_id_of_no_run_ends_nothing(store: Store, operator: AccessGuard, status: str) -> None:
+    """A mistyped id is not found and makes no new run, unless a start is given with the end."""
+    begun = _record(store, operator, "a", "started")
+
+    with pytest.raises(NotFound, match="no execution 'nope' has started"):
+        _record(store, operator, "a", status, execution_id="nope")
+
+    assert _list(store, operator) == [begun]
+    whole = _record(store, operator, "a", status, execution_id="nope", started_at="2024-03-12T10:00:00Z")
+    assert (whole.id, whole.status) == ("nope", status)
 
 
 @pytest.mark.requirement("003-E2")
@@ -92,7 +126,10 @@ def test_runs_are_found_by_agent_task_sprint_and_status(store: Store, operator: 
     """Each filter narrows, the newest come first, and pages fit together."""
     for number in range(6):
         agent, status = ("a", "b")[number % 2], ("started", "completed", "failed")[number % 3]
-        _record(store, operator, agent, status, execution_id=f"e{number}", task=f"t{number // 3}", sprint="s", error="x")
+        told = {"execution_id": f"e{number}", "task": f"t{number // 3}", "sprint": "s", "error": "x"}
+        _record(store, operator, agent, "started", **told)
+        if status != "started":
+            _record(store, operator, agent, status, **told)
 
     def ids(**filters: Any) -> list[str]:
         return [run.id for run in _list(store, operator, **filters)]

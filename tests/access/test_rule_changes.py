@@ -7,7 +7,7 @@ import pytest
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.rule_changes import PastRead, change_rules, default_needs, default_rules, load_default, replay, replay_reads
 from ctxmgr.access.rules import Rules
-from ctxmgr.errors import Denied, InvalidInput
+from ctxmgr.errors import Denied, InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import ACCESS, EXECUTION, PACKAGE, RULES
 from ctxmgr.types.access import AccessRule
@@ -48,11 +48,10 @@ def test_the_permission_is_part_of_a_rules_key(store: Store, operator: AccessGua
 
 
 def test_a_removed_rule_is_out_of_force(store: Store, operator: AccessGuard) -> None:
-    """Removing takes the one rule away, whatever its priority; removing what is not there does nothing."""
+    """Removing takes the one rule away, whatever its priority."""
     change_rules(store, operator, add=[_rule("read", 7), _rule("write")])
 
     assert change_rules(store, operator, remove=[_rule("read")]).removed == 1
-    assert change_rules(store, operator, remove=[_rule("read")]).removed == 0
     assert [rule.permission for rule in store.shared.rules()] == ["write"]
 
 
@@ -159,3 +158,16 @@ def test_odd_records_of_the_past_are_judged_not_refused() -> None:
 
     assert [one.agent for one in told.blocked] == ["*", "\ud800"]
     assert [one.rule for one in told.blocked] == [None, None]
+
+
+def test_a_rule_that_is_not_there_can_not_be_removed(store: Store, allow: Allow) -> None:
+    """It is not found, whatever other rules there are, and nothing is changed."""
+    allow("dev", "artifact", "a/*")
+    there, absent = (
+        AccessRule(agent="dev", resource_type="artifact", pattern="a/*", permission=kind) for kind in ("read", "none")
+    )
+
+    with pytest.raises(NotFound, match=r"no rule dev artifact a/\* none"):
+        change_rules(store, AccessGuard(store), remove=[there, absent])
+
+    assert store.shared.rules() == [there]

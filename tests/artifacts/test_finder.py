@@ -14,6 +14,8 @@ from ctxmgr.store import Store
 from ctxmgr.types.artifact import (
     GetRequest,
     ListArtifactsRequest,
+    PruneRequest,
+    Retention,
 )
 from tests.artifacts.putting import get, meddle, object_of, put, put_one, text
 
@@ -65,9 +67,7 @@ def test_what_is_not_found_is_answered_with_similar_names(artifacts: ArtifactSto
     assert caught.value.hint == "did you mean system_architect/architecture.yaml?"
     with pytest.raises(NotFound) as caught:
         get(artifacts, "system_architect/notes.md", 1)
-    assert caught.value.hint == "it stands in version 2: --version 2"
-    with pytest.raises(NotFound):
-        get(artifacts, "system_architect/notes.md", 99)
+    assert caught.value.hint == "its latest content stands in version 2: --version 2"
 
 
 @pytest.mark.parametrize("change", ["other", "longer", "gone", "link"])
@@ -111,3 +111,18 @@ def test_bytes_that_are_gone_altogether_are_told_of(artifacts: ArtifactStore, st
     assert [fault.reason for fault in audit(store)] == ["is gone, with every artifact in it"]
     assert put(artifacts, "arch", b_yaml="b: 1\n").version == 2
     assert text(artifacts, "arch/b.yaml") == "b: 1\n"
+
+
+def test_a_version_that_is_not_there_is_named(artifacts: ArtifactStore) -> None:
+    """Of a number that no version has, or a pruned one, that is what is said; of another, where the latest content stands."""
+    for number in (1, 2, 3):
+        put(artifacts, "arch", a_yaml=f"a: {number}\n")
+    put(artifacts, "arch", b_yaml="b: 1\n")
+    artifacts.prune(PruneRequest(retention=Retention(keep_versions=1, keep_days=0)))
+
+    for number in (2, 99):
+        with pytest.raises(NotFound, match=f"^no version {number}"):
+            get(artifacts, "arch/a.yaml", number)
+    with pytest.raises(NotFound, match="in version 1") as refused:
+        get(artifacts, "arch/b.yaml", 1)
+    assert refused.value.hint == "its latest content stands in version 4: --version 4"

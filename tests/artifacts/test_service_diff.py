@@ -58,7 +58,7 @@ def test_binary_content_has_no_lines(artifacts: ArtifactStore) -> None:
 
 
 def test_a_long_diff_is_cut_and_says_so(artifacts: ArtifactStore) -> None:
-    """Contents that differ in very many lines are compared up to a limit, with a warning."""
+    """Contents that differ in very many lines are compared up to a limit, with a warning; the totals are of the whole."""
     put_one(artifacts, "arch", "a.md", "".join(f"a {number}\n" for number in range(9_000)))
     put_one(artifacts, "arch", "a.md", "".join(f"b {number}\n" for number in range(9_000)))
 
@@ -66,7 +66,18 @@ def test_a_long_diff_is_cut_and_says_so(artifacts: ArtifactStore) -> None:
 
     assert found.diff is not None
     assert found.diff.count("\n") <= diffing.MAX_DIFF_LINES
-    assert artifacts.warnings == ["too long to show whole: the diff is cut"]
+    assert (found.added, found.removed) == (9_000, 9_000)
+    assert artifacts.warnings == ["too long to show whole: the diff is cut, and lines that only moved are not counted"]
+
+
+def test_the_totals_of_a_cut_diff_are_of_the_whole(artifacts: ArtifactStore) -> None:
+    """Lines that both contents have are not counted, though they stand beyond what is compared."""
+    put_one(artifacts, "arch", "a.md", "".join(f"{number}\n" for number in range(1, 30_001)))
+    put_one(artifacts, "arch", "a.md", "".join(f"{number}\n" for number in range(2, 60_001, 3)))
+
+    found = _diff(artifacts)
+
+    assert (found.added, found.removed) == (10_000, 20_000)
 
 
 def test_a_small_change_in_a_long_text_is_shown_whole(artifacts: ArtifactStore) -> None:

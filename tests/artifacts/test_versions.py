@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from ctxmgr.access.guard import AccessGuard
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import VERSION
-from ctxmgr.types.artifact import CreateVersionRequest, RollbackRequest
+from ctxmgr.types.artifact import CreateVersionRequest, PruneRequest, RollbackRequest
+from ctxmgr.workspace import Workspace
 from tests.artifacts.putting import back, put, text, tree
+from tests.conftest import Allow
 
 
 @pytest.mark.requirement("003-V1")
@@ -134,3 +137,48 @@ def test_current_is_there_at_every_moment(artifacts: ArtifactStore, folder: Path
             back(artifacts, 1 + number % 2)
         (folder / "enough").touch()
         assert reader.wait(60) == 0
+
+
+@pytest.mark.requirement("003-V2")
+def test_rollbacks_are_listed_with_their_reasons(artifacts: ArtifactStore) -> None:
+    """Each version tells of the rollbacks that made it current again: from where, by whom, when and why."""
+    put(artifacts, "arch", a_yaml="a: 1\n")
+    put(artifacts, "arch", a_yaml="a: 2\n")
+    artifacts.rollback(RollbackRequest(version=1, reason="broke the parser", author="boss"))
+    back(artifacts, 2)
+
+    first, second = artifacts.versions()
+    assert [(made.from_version, made.by, made.reason) for made in first.rollbacks] == [(2, "boss", "broke the parser")]
+    assert [made.from_version for made in second.rollbacks] == [1]
+    assert first.rollbacks[0].at is not None
+
+
+@pytest.mark.requirement("R-16")
+def test_an_agent_is_told_of_rollbacks_between_versions_that_it_sees(
+    artifacts: ArtifactStore, store: Store, allow: Allow
+) -> None:
+    """A rollback to or from a version of which everything is hidden says nothing to the agent, its reason least of all."""
+    put(artifacts, "arch", a_yaml="a: 1\n")
+    put(artifacts, "arch", a_yaml="a: 2\n")
+    put(artifacts, "cpa", b_yaml="b: 1\n")
+    back(artifacts, 1)
+    artifacts.rollback(RollbackRequest(version=3, reason="the tax file is needed"))
+    allow("dev", "artifact", "arch/*")
+
+    seen = ArtifactStore(store, AccessGuard(store, "dev")).versions()
+    assert [made.reason for view in seen for made in view.rollbacks] == []
+    artifacts.rollback(RollbackRequest(version=2, reason="hidden too"))
+    artifacts.rollback(RollbackRequest(version=1, reason="a is wrong"))
+    seen = ArtifactStore(store, AccessGuard(store, "dev")).versions()
+    assert [made.reason for view in seen for made in view.rollbacks] == ["a is wrong"]
+
+
+def test_where_nothing_is_kept_there_is_no_version(tmp_path: Path) -> None:
+    """In a folder without a store, versions are missing, as in a store without any, and no file is made."""
+    with Workspace.open(folder=tmp_path, environment={}) as workspace:
+        with pytest.raises(NotFound, match="no version 1"):
+            back(workspace.artifacts, 1)
+        with pytest.raises(NotFound, match="there is no version yet"):
+            workspace.artifacts.create_version(CreateVersionRequest(description="early"))
+        assert workspace.artifacts.prune(PruneRequest()).removed == []
+    assert list(tmp_path.iterdir()) == []

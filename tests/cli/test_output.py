@@ -40,6 +40,18 @@ def test_formats_show_the_same_rows() -> None:
     assert [row["index"] for row in told] == list("012")
 
 
+@pytest.mark.parametrize("form", ["table", "ndjson", "md", "csv", "tsv"])
+@pytest.mark.parametrize("fields", [(), ("--fields", "index,action")])
+def test_a_part_of_a_list_says_in_a_pipe_that_there_is_more(form: str, fields: tuple[str, ...]) -> None:
+    """On stderr, in every format that does not hold the page; a whole list says nothing of it."""
+    ran = run("list", "-s", "healthy", "--limit", "2", "--format", form, *fields)
+
+    assert "1 to 2 of 3; more: --offset 2\n" in ran.err
+    assert "--offset" not in ran.out
+    assert "more:" not in run("list", "-s", "healthy", "--limit", "3", "--format", form, *fields).err
+    assert run("list", "-s", "healthy", "--limit", "2", "--json", *fields).err == ""
+
+
 def test_fields_choose_what_is_shown() -> None:
     """``--fields`` keeps the named fields in the named order, in every format; a dot reaches into objects."""
     wish = ("show", "healthy@1", "--fields", "action,error.message,error.nothing")

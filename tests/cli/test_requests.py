@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -9,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.cli.requests import build, merge_settings, moment, parse_settings
+from ctxmgr.cli.requests import build, merge_settings, moment, option_name, parse_settings
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
@@ -20,6 +23,92 @@ from tests.cli.console import make_history, run
 from tests.frontends import run_json
 
 NOON = b.START + 7_200.0
+
+
+_COMMANDS = Path(__file__).parents[2] / "ctxmgr/cli/commands"
+
+
+def _declared(annotation: ast.expr | None, known: dict[str, list[str]]) -> list[str] | None:
+    """Return the names of an option or argument as it is declared; None for a parameter that is neither."""
+    if isinstance(annotation, ast.Name | ast.Attribute):
+        return known.get(annotation.id if isinstance(annotation, ast.Name) else annotation.attr)
+    calls = [part for part in ast.walk(annotation) if isinstance(part, ast.Call)] if annotation is not None else []
+    for call in calls:
+        kind = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if kind == "Option":
+            names = [str(part.value) for part in call.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+            return [name for each in names for name in each.split("/")]
+        if kind == "Argument":
+            shown = [word.value for word in call.keywords if word.arg == "metavar"]
+            return re.findall("[A-Z]+", shown[0].value) if shown and isinstance(shown[0], ast.Constant) else []
+    return None
+
+
+def _declarations(tree: ast.Module, known: dict[str, list[str]]) -> dict[str, list[str]]:
+    found = dict(known)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            names = _declared(node.value, found)
+            found |= {} if names is None else {node.targets[0].id: names}
+    return found
+
+
+def _built(path: Path, known: dict[str, list[str]]) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield (request, field, names of the parameter that gives its value) of each request that a command builds."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    own = _declarations(tree, known)
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        every = [*function.args.args, *function.args.kwonlyargs]
+        named = {each.arg: _declared(each.annotation, own) for each in every}
+        for call in [node for node in ast.walk(function) if isinstance(node, ast.Call)]:
+            if not (isinstance(call.func, ast.Name) and call.func.id == "build" and isinstance(call.args[0], ast.Name)):
+                continue
+            for word in [word for word in call.keywords if word.arg is not None]:
+                used = [
+                    part.id for part in ast.walk(word.value) if isinstance(part, ast.Name) and named.get(part.id) is not None
+                ]
+                names = [name for each in used for name in (named[each] or [each.upper()])]
+                if names and word.arg is not None:
+                    yield call.args[0].id, word.arg, names
+
+
+def test_messages_call_each_field_what_the_command_line_calls_it() -> None:
+    """Every request that a command builds: its fields are named as the option or the argument that gives their value."""
+    shared = _declarations(ast.parse((_COMMANDS.parent / "options.py").read_text(encoding="utf-8")), {})
+    built = [each for path in sorted(_COMMANDS.glob("*.py")) for each in _built(path, shared)]
+    wrong = [
+        (request, field, option_name(request, field), names)
+        for request, field, names in built
+        if not set(option_name(request, field).split(" or ")) <= {*names, "the text"}
+    ]
+
+    assert len(built) > 100
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (("access", "allow", "dev", "bogus", "x"), "TYPE must be 'artifact', 'context' or 'history'"),
+        (("context", "request", "dev"), "ITEM must not be empty"),
+        (("context", "assemble", "z", "--goal-dir", "/nonexist"), "--goal-dir '/nonexist' is no folder"),
+        (("version", "create", ""), "DESCRIPTION must not be empty"),
+        (("goal", "record", "", "--args", "{}", "--result", "ok"), "NAME must not be empty"),
+        (("goal", "add", "x", "--subtask", "a" * 5_000), "--subtask must have at most 4,000 characters, and has 5,000"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
+)
+def test_a_refused_value_is_named_as_it_was_given_and_in_plain_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: tuple[str, ...], said: str
+) -> None:
+    """No words of a validator, no name of a field, and a long value is not repeated whole."""
+    monkeypatch.chdir(tmp_path)
+    run("goal", "start", "g")
+    run("context", "set", "key", "value", "--create")
+    ran = run(*line)
+
+    assert (ran.code, ran.err.splitlines()[0]) == (2, f"ctxmgr: {said}")
+    assert len(ran.err) < 400
 
 
 def test_options_become_a_table() -> None:
@@ -120,5 +209,5 @@ def test_a_fault_names_an_option_that_there_is(option: str, tmp_path: Path) -> N
 
 def test_a_fault_of_an_argument_names_no_option() -> None:
     """An argument has no option to name."""
-    with pytest.raises(InvalidInput, match=r"^the text: "):
+    with pytest.raises(InvalidInput, match=r"^QUERY must be text$"):
         build(SearchRequest, query=["x"])

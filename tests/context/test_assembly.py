@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -60,6 +61,47 @@ def test_a_small_budget_fails_only_for_what_is_required(world: World, tokens: in
     assert world.assemble("dev", tokens).package.metadata.total_tokens <= tokens
     with pytest.raises(BudgetExceeded, match=r"arch/long\.md .* do not fit"):
         world.assemble("strict", tokens)
+
+
+def _smallest(failed: pytest.ExceptionInfo[BudgetExceeded]) -> int:
+    found = re.search(r"--max-tokens (\d+)\)", failed.value.hint or "")
+    assert found is not None, failed.value.hint
+    return int(found[1])
+
+
+@pytest.mark.requirement("003-P2")
+@pytest.mark.parametrize("tokens", [1, 90, 500, 5_500, 7_489])
+@pytest.mark.parametrize("options", [{}, {"reserve_prompt": 900}, {"reserve_prompt": 0, "reserve_task": 4_000}])
+def test_the_first_error_names_the_smallest_budget_that_works(world: World, tokens: int, options: dict[str, int]) -> None:
+    """With framing, reserves and the project's context: one token less fails again, with the same number."""
+    world.keys(story="x" * 300, current_sprint="S1")
+    for name in ("a.yaml", "b.yaml"):
+        world.put("arch", name, "".join(f"key_{number}: value of {name}\n" for number in range(400)))
+    world.put("arch", "spec.md", LONG)
+    world.put("arch", "key.txt", "token is ghp_" + "a1B2c3D4e5F6" * 3)
+    world.need("dev", "arch/*")
+    world.need("dev", "arch/spec.md", "required", useSummary=True, priority=1)
+    with pytest.raises(BudgetExceeded) as failed:
+        world.assemble(tokens=tokens, **options)
+    least = _smallest(failed)
+    world.assemble(tokens=least, **options)
+    with pytest.raises(BudgetExceeded) as again:
+        world.assemble(tokens=least - 1, **options)
+
+    assert _smallest(again) == least
+
+
+@pytest.mark.requirement("003-P2")
+def test_a_budget_without_room_for_anything_names_one_that_has_it(world: World) -> None:
+    """Also where nothing is required, and where an agent asks for more."""
+    world.put("arch", "a.md", "first")
+    with pytest.raises(BudgetExceeded) as failed:
+        world.assemble(tokens=5, items=["arch/a.md"])
+    world.assemble(tokens=_smallest(failed), items=["arch/a.md"])
+    with pytest.raises(BudgetExceeded) as refused:
+        world.request("arch/a.md", max_tokens=5)
+
+    assert world.request("arch/a.md", max_tokens=_smallest(refused)).items[0].status in ("success", "noRoom")
 
 
 @pytest.mark.parametrize(
@@ -252,6 +294,19 @@ def test_a_binary_artifact_is_described(world: World) -> None:
     assert {one.reason for one in made.decisions} == {"it is no text: it is described instead"}
 
 
+def test_a_binary_artifact_has_its_own_kind_and_size(world: World) -> None:
+    """A reader must not take the line that describes it for the whole."""
+    world.put("arch", "x.bin", b"\0\xff" * 2_500, kind="binary")
+    world.put("arch", "y.md", b"text \xff\xfe" * 100, kind="markdown")
+    sizes = {row.name: row.tokens for row in world.store.artifacts.state(world.store.artifacts.current() or 0)}
+    items = world.assemble(items=["arch/*"]).package.artifacts
+
+    assert {item.name: (item.kind, item.original_tokens) for item in items} == {
+        name: ("binary", tokens) for name, tokens in sizes.items()
+    }
+    assert min(sizes.values()) > 100
+
+
 def test_a_changed_content_is_never_served(world: World) -> None:
     """Content that is not what was put is left out with a warning, or fails the package where it is required."""
     world.put("arch", "a.md", "first")
@@ -269,12 +324,13 @@ def test_a_changed_content_is_never_served(world: World) -> None:
 
 
 def test_what_cannot_fit_is_not_read(world: World) -> None:
-    """A text that is larger than the room is only read for its summary; one over the limit for that not at all."""
+    """A required text is read once, to say what it takes; one that is over the limit for a summary not at all."""
     world.put("arch", "long.md", LONG)
     world.need("dev", "arch/*")
     with pytest.raises(BudgetExceeded):
         world.assemble(tokens=500)
-    assert world.reads == []
+    assert len(world.reads) == 1
+    world.reads.clear()
     row = world.store.artifacts.find("arch", "long.md", 1)
     assert row is not None
     world.put("arch", "huge.md", "x")

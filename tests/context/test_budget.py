@@ -150,8 +150,8 @@ def test_required_items_that_do_not_fit_are_named() -> None:
 
     left = 200 - 100 - FRAME
     assert failed.value.kind == "budget"
-    assert f"{300 - left:,} tokens more" in failed.value.message
-    assert "a/two (300 tokens)" in failed.value.message
+    assert f"{300 + FRAME - left:,} tokens more" in failed.value.message
+    assert "a/two (307 tokens)" in failed.value.message
     assert "a/one" not in failed.value.message
 
 

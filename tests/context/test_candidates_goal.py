@@ -44,7 +44,7 @@ def test_a_need_names_the_goal(world: World, source: GoalSource) -> None:
     world.need("dev", "goal_context")
     with pytest.raises(NotFound) as failed:
         world.assemble()
-    assert failed.value.hint == "name the folder of the goal with --goal"
+    assert failed.value.hint == "name the folder of the goal with --goal-dir"
 
     made = world.assemble(goal=source)
     assert got(made) == {"goal/goal_context": "full"}

@@ -25,22 +25,57 @@ def compaction(world: World, agent: str | None, session: str = "run") -> None:
 
 
 def test_what_was_given_in_full_is_held(world: World) -> None:
-    """Unchanged items are left out and named with the package that gave them; new, changed and shortened ones are given."""
+    """Unchanged items are left out and named with the package that gave them; new and changed ones are given."""
     world.put("arch", "a.md", "alpha text")
     world.put("arch", "b.md", "second")
-    world.put("arch", "long.md", LONG)
     world.need("dev", "arch/*", "optional")
     first = world.assemble("dev", 1_000)
-    assert got(first)["arch/long.md"] == "summary"
     world.put("arch", "b.md", "second, changed")
     second = world.assemble("dev", 1_000, diff=True)
     third = world.assemble("dev", 1_000, diff=True)
 
     assert [(one.name, one.package) for one in second.package.held] == [("a.md", first.id)]
-    assert sorted(got(second)) == ["arch/b.md", "arch/long.md"]
+    assert sorted(got(second)) == ["arch/b.md"]
     assert [(one.name, one.package) for one in third.package.held] == [("a.md", first.id), ("b.md", second.id)]
     assert "alpha text" not in render(second.package)
-    assert sorted(got(world.assemble("dev", 1_000))) == ["arch/a.md", "arch/b.md", "arch/long.md"]
+    assert sorted(got(world.assemble("dev", 1_000))) == ["arch/a.md", "arch/b.md"]
+
+
+def test_a_summary_that_would_be_given_again_is_held(world: World) -> None:
+    """Also the third time, and it names the package that gave it; a changed content, or room for all of it, is given."""
+    world.put("arch", "long.md", LONG)
+    world.put("arch", "notes.txt", "\n".join(f"line {number} of the notes" for number in range(900)))
+    world.need("dev", "arch/long.md", "optional", maxTokens=2_000)
+    world.need("dev", "arch/notes.txt", "optional", maxTokens=30)
+    first = world.assemble("dev", 1_000)
+    assert got(first) == {"arch/long.md": "summary", "arch/notes.txt": "truncated"}
+    for _ in range(2):
+        again = world.assemble("dev", 1_000, diff=True)
+        assert [(one.name, one.included, one.package) for one in again.package.held] == [
+            ("long.md", "summary", first.id), ("notes.txt", "truncated", first.id),
+        ]  # fmt: skip
+        assert again.package.artifacts == []
+    assert world.why("arch/long.md").got == "held"
+    roomy = world.assemble("dev", 20_000, diff=True)
+    assert got(roomy) == {"arch/long.md": "full"}
+    world.put("arch", "long.md", LONG + "More of it.")
+
+    assert got(world.assemble("dev", 1_000, diff=True)) == {"arch/long.md": "summary"}
+
+
+def test_room_that_a_held_summary_leaves_goes_to_others(world: World) -> None:
+    """What did not fit beside it before may fit now."""
+    for name in ("a.md", "b.md", "c.md"):
+        world.put("arch", name, LONG.replace("first", name))
+    world.need("dev", "arch/*", "reference")
+    first = world.assemble("dev", 1_000)
+    second = world.assemble("dev", 1_000, diff=True)
+
+    assert "omitted" in got(first).values() or "truncated" in got(first).values()
+    assert {one.name for one in second.package.held} == {
+        item.name for item in first.package.artifacts if item.included == "summary"
+    }
+    assert got(second)["arch/c.md"] == "summary"
 
 
 def test_only_the_agents_own_packages_count(world: World) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.contrast import KIND, contrast
+from ctxmgr.diagnose.contrast import KIND, contrast, explain_contrast
 from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
 
 BROKEN = failed("python tool.py", "zorg: 17 glims lost")
@@ -120,3 +120,56 @@ def test_of_several_open_calls_the_cause_is_about_the_one_that_the_finding_names
     assert found is not None
     assert "WebSearch" in found.cause
     assert "Artifact" not in found.cause
+
+
+def test_what_a_record_says_of_a_silent_call_is_quoted() -> None:
+    """A call waits for an answer, and a document that was read earlier names it. The record says what it waits for."""
+    document = "- zorgctl asks which column was renamed. Run it as `expect -f tools/answer.exp OLD NEW`."
+    hung = bash("zorgctl push", status="open")
+    known = evidence(read("CONTRIBUTING.md", document), bash("ls", "a b c"), hung, loop=1, severity="hung")
+
+    found = explain_contrast(known)
+
+    assert found is not None
+    assert "does not say what it waits for" not in found.diagnosis.cause
+    assert any("tools/answer.exp" in each.text for each in found.diagnosis.evidence)
+
+
+def test_a_silent_call_that_no_record_names_is_said_to_be_unexplained() -> None:
+    """Nobody is sent to records that do not bear on it."""
+    found = contrast(evidence(bash("ls", "a b c"), bash("zorgctl push", status="open"), loop=1, severity="hung"))
+
+    assert found is not None
+    assert "does not say what it waits for" in found.cause
+
+
+@pytest.mark.parametrize(
+    "call",
+    [bash("rg --files", "", "open"), Call("WebSearch", {"query": "pulls"}, None, "open"), bash("sleep 20", "", "open")],
+    ids=["listing", "search", "pause"],
+)
+def test_a_look_that_does_not_return_is_made_again(call: Call) -> None:
+    """It changes nothing: neither is its effect to be found out, nor its process to be examined."""
+    found = contrast(evidence(call, kind="hung", severity="hung"))
+
+    assert found is not None
+    assert found.next_step.startswith("Make the call again with a time limit: it changes nothing.")
+    assert "took effect" not in found.next_step
+    assert "a row" not in str(found.check)
+
+
+def test_of_a_call_with_an_effect_that_does_not_return_the_effect_is_named() -> None:
+    """Of a patch, that is its files."""
+    patch = "*** Begin Patch\n*** Update File: internal/codex.go\n*** Update File: internal/codex_test.go\n*** End Patch"
+    found = contrast(evidence(Call("apply_patch", {"patch": patch}, None, "open"), kind="hung", severity="hung"))
+
+    assert found is not None
+    assert "took effect before you do anything again: read `internal/codex.go` and `internal/codex_test.go`;" in found.next_step
+
+
+def test_several_arguments_are_quoted_with_their_names() -> None:
+    """Values alone do not show what they are."""
+    found = contrast(evidence(Call("write_stdin", {"chars": "yes", "session_id": "sess-42"}, None, "open"), severity="hung"))
+
+    assert found is not None
+    assert found.evidence[0].text == "chars: yes, session_id: sess-42"

@@ -50,6 +50,7 @@ def pinned() -> Generator[None]:
     with (
         patch.object(os, "getpid", lambda: _PID),
         patch("ctxmgr.goals.state_files.identity", lambda: dict(identity)),
+        patch("ctxmgr.goals.state_files.modification", lambda status: 1),
     ):
         patches = [
             patch(f"ctxmgr.goals.{module}.new_id", lambda: f"018f0000-0000-7000-8000-{next(numbers):012d}")

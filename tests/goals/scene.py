@@ -70,13 +70,23 @@ def ask(goals: Goals, action: str, args: Any = None) -> RecordAnswer:
 
 
 def done(goals: Goals, name: str | None = None) -> None:
-    """End the current attempt as done."""
+    """End an attempt at the current leaf, or at the named one, as done."""
+    if name is None:
+        _begin(goals)
     goals.done(EndRequest(id=name))
 
 
 def fail(goals: Goals, reason: str | None = None) -> None:
-    """End the current attempt as failed."""
+    """End an attempt at the current leaf as failed."""
+    _begin(goals)
     goals.fail(EndRequest(reason=reason))
+
+
+def _begin(goals: Goals) -> None:
+    """Begin an attempt at the current leaf, unless one is under way or it is blocked."""
+    state = goals.state()
+    if state.current is not None and statuses(state)[state.current] in ("pending", "failed"):
+        goals.next(NextRequest(to=state.current))
 
 
 def advance(goals: Goals, to: str | None = None) -> None:

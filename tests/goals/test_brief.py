@@ -22,6 +22,7 @@ from ctxmgr.types.goal import (
     StartRequest,
     SubtaskDraft,
     TaskDraft,
+    UnblockRequest,
 )
 from tests.goals.scene import act, advance, begun, done, fail, open_goals
 
@@ -34,14 +35,15 @@ RECENT ACTIONS:
   - write_file "mathx/add.py" → success
   - run_cmd "pytest" → error: 1 failed
   - write_file "mathx/add.py" → success
-IN FLIGHT:
-  - deploy {"to":"test"} → effect unknown, look before you repeat it
+IN FLIGHT (how it ended: ctxmgr goal record NAME --entry ID --result RESULT):
+  - deploy {"to":"test"} → effect unknown, look before you repeat it [ID]
 NEXT: finish this step, then: ctxmgr goal done, ctxmgr goal next
 STATE: pkg_exists:✓ tests_exist:✗ lint:?
 Not shown: 1 other task, 1 earlier action ('ctxmgr goal tree')"""
 
 
-def _full(folder: Path) -> None:
+def _full(folder: Path) -> str:
+    """Do all that a brief shows, and return the whole brief."""
     goals = begun(folder)
     act(goals, "write_file", {"path": "mathx/__init__.py"})
     done(goals)
@@ -50,19 +52,20 @@ def _full(folder: Path) -> None:
     act(goals, "write_file", {"path": "mathx/add.py", "content": "1"})
     act(goals, "run_cmd", {"command": "pytest"}, "error: 1 failed")
     act(goals, "write_file", {"path": "mathx/add.py", "content": "2"})
-    goals.begin(ActionRequest(action="deploy", args={"to": "test"}))
+    entry = goals.begin(ActionRequest(action="deploy", args={"to": "test"})).entry
     seen = {"pkg_exists": True, "tests_exist": False, "lint": None}
     goals.keep_probe_results([ProbeResult(name=name, kind="fileExists", ok=ok) for name, ok in seen.items()])
+    return FULL.replace("[ID]", f"[{entry}]")
 
 
 @pytest.mark.requirement("H-need", "H-recent", "H-next")
 def test_the_whole_brief(tmp_path: Path) -> None:
     """Goal, current task, active subtask with its attempt, three actions with results, next step and probes; no other task."""
-    _full(tmp_path)
+    expected = _full(tmp_path)
     answer = open_goals(tmp_path).brief()
 
-    assert answer.text == FULL
-    assert answer.chars == len(FULL)
+    assert answer.text == expected
+    assert answer.chars == len(expected)
     assert "Write tests" not in answer.text
     assert answer.left_out == ["1 other task: ctxmgr goal tree", "1 earlier action: ctxmgr goal tree"]
 
@@ -126,30 +129,30 @@ def test_the_next_subtask_of_the_task_is_named(tmp_path: Path) -> None:
 @pytest.mark.requirement("H-limit")
 def test_never_too_long(tmp_path: Path) -> None:
     """For every limit from 0 to 2,000 the brief is within it, grows with it, and says when it left something out."""
-    _full(tmp_path)
+    expected = _full(tmp_path)
     goals = open_goals(tmp_path)
-    whole = len(FULL)
+    whole = len(expected)
     for limit in range(2001):
         answer = goals.brief(BriefRequest(max_chars=limit))
         assert len(answer.text) == answer.chars <= limit
-        needed = len("\n".join(FULL.splitlines()[:-1]))
+        needed = len("\n".join(expected.splitlines()[:-1]))
         if limit < needed:
             assert any("--max-chars" in each for each in answer.left_out)
         if 60 <= limit < needed:
             assert answer.text.endswith("(more)") or "(more: ctxmgr goal brief --max-chars" in answer.text
         if limit >= whole:
-            assert answer.text == FULL
+            assert answer.text == expected
     assert goals.brief(BriefRequest(max_chars=0)).text == ""
 
 
 @pytest.mark.requirement("H-limit")
 def test_the_command_it_names_shows_the_rest(tmp_path: Path) -> None:
     """The limit that a cut brief names is one at which nothing is cut."""
-    _full(tmp_path)
+    expected = _full(tmp_path)
     goals = open_goals(tmp_path)
     named = int(goals.brief(BriefRequest(max_chars=300)).left_out[-1].rpartition(" ")[2])
 
-    assert goals.brief(BriefRequest(max_chars=named)).text == FULL
+    assert goals.brief(BriefRequest(max_chars=named)).text == expected
 
 
 def test_what_matters_most_stays_longest(tmp_path: Path) -> None:
@@ -190,15 +193,39 @@ def test_a_blocked_step_is_told_with_its_reason(tmp_path: Path) -> None:
     text = goals.brief().text
 
     assert "BLOCKED t1.1: 2 failed attempts" in text
-    assert "FAILED BEFORE: attempt 2: no way" in text
+    assert "FAILED BEFORE: attempt 2: no way\n" in text
     assert "NEXT: go on with another step: ctxmgr goal next" in text
+
+
+def test_earlier_failures_are_named_shortly(tmp_path: Path) -> None:
+    """Every way that failed is named, the last one first and whole, up to three others in a few words; more are counted."""
+    goals = begun(tmp_path)
+    fail(goals, "ONE" + " is wrong" * 60)
+    fail(goals, "TWO")
+    goals.unblock(UnblockRequest())
+    text = goals.brief().text
+
+    assert (
+        "SUBTASK t1.1: init [pending], attempt 3\nFAILED BEFORE: attempt 2: TWO\nAND BEFORE THAT: attempt 1: ONE is wrong"
+        in text
+    )
+    assert max(map(len, text.splitlines())) < 120
+    for limit in range(0, 300, 7):
+        assert len(goals.brief(BriefRequest(max_chars=limit)).text) <= limit
+    for number in range(3, 7):
+        fail(goals, f"number {number}")
+        goals.unblock(UnblockRequest())
+    text = goals.brief().text
+    assert "FAILED BEFORE: attempt 6: number 6\n" in text
+    assert "AND BEFORE THAT: attempt 5: number 5; attempt 4: number 4; attempt 3: number 3\n" in text
+    assert "2 earlier failures" in text
 
 
 def test_everything_done_is_told(tmp_path: Path) -> None:
     """The brief of a finished goal says that everything is done."""
     goals = begun(tmp_path)
     for _ in range(3):
-        goals.done(EndRequest())
+        done(goals)
 
     assert "GOAL: Create mathx [done, 100%]\nNEXT: everything is done" in goals.brief().text
 

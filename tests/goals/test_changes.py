@@ -77,6 +77,22 @@ def test_going_elsewhere_leaves_an_attempt(tmp_path: Path) -> None:
     assert goals.state().goal.tasks[0].subtasks[0].attempts[-1].number == 2
 
 
+@pytest.mark.parametrize("blocked", ["t1", "t1.1"])
+def test_next_leaves_what_was_blocked_meanwhile(tmp_path: Path, blocked: str) -> None:
+    """A step that was blocked while it was worked on, itself or by its task, does not keep ``next`` from the others."""
+    goals = begun(tmp_path)
+    act(goals, "look")
+    goals.block(BlockRequest(id=blocked, reason="wait"))
+
+    advance(goals)
+
+    state = goals.state()
+    assert (state.current, state.active) == ("t2.1" if blocked == "t1" else "t1.2", True)
+    goals.unblock(UnblockRequest())
+    assert statuses(goals.state())["t1.1"] == "pending"
+    assert bare(goals.state()) == bare(open_goals(tmp_path).state())
+
+
 def test_nothing_left_is_said(tmp_path: Path) -> None:
     """``next`` says when everything is done, and when what is left is blocked."""
     goals = begun(tmp_path)
@@ -91,7 +107,6 @@ def test_nothing_left_is_said(tmp_path: Path) -> None:
 
 
 ILLEGAL: list[tuple[str, Callable[[Goals], object]]] = [
-    ("done twice", lambda goals: goals.done(EndRequest(id="t1.1"))),
     ("fail what is done", lambda goals: goals.fail(EndRequest(id="t1.1"))),
     ("go to what is done", lambda goals: goals.next(NextRequest(to="t1.1"))),
     ("block what is done", lambda goals: goals.block(BlockRequest(id="t1.1", reason="x"))),

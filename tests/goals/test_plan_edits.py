@@ -12,6 +12,7 @@ from ctxmgr.types.goal import (
     AddRequest,
     BlockRequest,
     DropRequest,
+    EndRequest,
     Probe,
     ReorderRequest,
     SplitRequest,
@@ -111,3 +112,22 @@ def test_probes_that_are_added_at_once_are_all_kept(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert sorted(each.name for each in open_goals(tmp_path).state().probes) == names
+
+
+def test_texts_of_a_plan_are_single_lines(tmp_path: Path) -> None:
+    """Line ends in descriptions of every level and in reasons become blanks, whichever request brings them."""
+    goals = begun(tmp_path)
+    goals.add(AddRequest(tasks=[TaskDraft(description="a\nb", subtasks=[SubtaskDraft(description="c\r\n  d")])]))
+    goals.split(SplitRequest(id="t2.1", into=drafts("e\nf"), reason="too\nbig"))
+    goals.drop(DropRequest(id="t1.2", reason="not\nneeded"))
+    goals.block(BlockRequest(id="t3", reason="wait\nhere"))
+    act(goals, "look")
+    goals.fail(EndRequest(reason="it\nfailed\n"))
+
+    first, second, third = goals.state().goal.tasks
+    assert (third.description, third.subtasks[0].description, second.subtasks[1].description) == ("a b", "c d", "e f")
+    assert (second.subtasks[0].reason, first.subtasks[1].reason) == ("too big", "not needed")
+    assert (third.block and third.block.reason, first.subtasks[0].reason) == ("wait here", "it failed")
+    for text in (" ", "\n"):
+        with pytest.raises(InvalidInput, match="1 to 4,000 characters"):
+            goals.add(AddRequest(tasks=drafts(text)))

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ctxmgr.errors import Damaged
 from ctxmgr.goals import state_files
+from ctxmgr.goals.repository import GoalRepository
 from ctxmgr.log.journal import read
-from ctxmgr.types.goal import ResumeRequest
+from ctxmgr.types.goal import BlockRequest, ResumeRequest, StartRequest
 from tests.goals.scene import act, bare, begun, contents, done, open_goals, sealed, stored
 
 Damage = Callable[[Path], object]
@@ -142,6 +144,7 @@ def test_the_state_names_what_it_includes(lived: Path) -> None:
 
     assert body["history"] == {
         "records": len(lines), "bytes": os.path.getsize(lived / ".agent_context" / state_files.HISTORY), "sum": lines[-1].total,
+        "modified": (lived / ".agent_context" / state_files.HISTORY).stat().st_mtime_ns, "broken": None,
     }  # fmt: skip
     assert previous["generation"] == body["generation"] - 1
     assert all(line.sum_ok for line in lines)
@@ -190,6 +193,136 @@ def test_a_history_that_was_edited_is_said(lived: Path) -> None:
     goals.state()
 
     assert any("sum does not match" in each for each in goals.warnings)
+
+
+DAMAGED_RECORDS: dict[str, tuple[bytes, bytes]] = {
+    "a member renamed": (b'"kind":"event"', b'"kinX":"event"'),
+    "a value changed": (b'"n":3', b'"n":7'),
+    "a line that is no JSON": (b'{"v":1,"kind":"entry"', b'{"v":1;"kind":"entry"'),
+}
+
+
+@pytest.mark.requirement("H-damage")
+@pytest.mark.parametrize(("old", "new"), DAMAGED_RECORDS.values(), ids=DAMAGED_RECORDS)
+def test_damage_in_what_the_state_includes_is_said_at_every_call(lived: Path, old: bytes, new: bytes) -> None:
+    """A record that is changed behind the state's back is told by each later call, though nobody reads it again."""
+    path = lived / ".agent_context" / state_files.HISTORY
+    path.write_bytes(path.read_bytes().replace(old, new, 1))
+    expected = bare(open_goals(lived).state())
+
+    for number in range(3):
+        goals = open_goals(lived)
+        assert "is damaged: sum does not match at byte" in " ".join(goals.state().warnings)
+        act(goals, "look", {"n": 60 + number})
+        assert "is damaged" in " ".join(goals.warnings)
+    assert expected["goal"] == {**bare(open_goals(lived).state())["goal"], "tasks": expected["goal"]["tasks"]}
+    assert isinstance(stored(lived)["history"]["broken"], int)
+
+
+def test_a_changed_last_record_is_said(lived: Path) -> None:
+    """The last record, to whose sum no other is chained, is compared with the sum that the state names."""
+    path = lived / ".agent_context" / state_files.HISTORY
+    head, _, tail = path.read_bytes().rpartition(b"no such file")
+    path.write_bytes(head + b"no suck file" + tail)
+
+    assert "is damaged" in " ".join(open_goals(lived).state().warnings)
+
+
+def test_a_holder_tells_of_damage_in_the_middle_of_its_work(tmp_path: Path) -> None:
+    """A process that keeps the goal hears of a byte that was changed in place, at its next change."""
+    goals = begun(tmp_path, hold=True)
+    act(goals, "look", {"n": 1})
+    act(goals, "look", {"n": 2})
+    path = tmp_path / ".agent_context" / state_files.HISTORY
+    with path.open("r+b") as stream:
+        stream.seek(path.read_bytes().index(b'"n":1'))
+        stream.write(b'"n":4')
+    act(goals, "look", {"n": 3})
+
+    assert "is damaged" in " ".join(goals.warnings)
+
+
+@pytest.mark.requirement("H-flat")
+def test_a_history_is_checked_again_only_when_somebody_else_wrote_to_it(lived: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An untouched history is not read again; a touched one is read once, and one beyond the limit is told without reading."""
+    checks: list[int] = []
+    check = GoalRepository._check_again  # pyright: ignore[reportPrivateUsage]
+
+    def counted(self: GoalRepository, part: state_files.HistoryExtent) -> None:
+        checks.append(part.bytes)
+        check(self, part)
+
+    monkeypatch.setattr(GoalRepository, "_check_again", counted)
+    path = lived / ".agent_context" / state_files.HISTORY
+    for number in range(3):
+        act(open_goals(lived), "look", {"n": 70 + number})
+        open_goals(lived).brief()
+    assert checks == []
+
+    os.utime(path)
+    assert open_goals(lived).state().warnings == []
+    act(open_goals(lived), "look", {"n": 80})
+    assert len(checks) == 2
+    assert open_goals(lived).state().warnings == []
+    assert len(checks) == 2
+
+    monkeypatch.setattr("ctxmgr.goals.repository._MAX_CHECKED", 100)
+    os.utime(path)
+    assert "too long to be checked at each step" in " ".join(open_goals(lived).state().warnings)
+    act(open_goals(lived), "look", {"n": 81})
+    assert open_goals(lived).state().warnings == []
+
+
+def test_a_history_that_was_mended_is_believed_again(lived: Path) -> None:
+    """Once the bytes are what they were, nothing is said of damage."""
+    path = lived / ".agent_context" / state_files.HISTORY
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b'"n":3', b'"n":7', 1))
+    act(open_goals(lived), "look", {"n": 90})
+    added = path.read_bytes()[len(whole) :]
+    path.write_bytes(whole + added)
+
+    assert open_goals(lived).state().warnings == []
+    act(open_goals(lived), "look", {"n": 91})
+    assert stored(lived)["history"]["broken"] is None
+
+
+def test_a_state_file_of_an_earlier_version_is_read(lived: Path) -> None:
+    """Without the time of the history's last change, which 0.2.0 did not write, the file is taken and the history checked."""
+    path = lived / ".agent_context" / state_files.STATE
+    body = json.loads(path.read_text())
+    for name in ("modified", "broken"):
+        del body["history"][name]
+    path.write_text(sealed(body))
+
+    assert open_goals(lived).state().warnings == []
+    act(open_goals(lived), "look", {"n": 95})
+    assert stored(lived)["history"]["modified"] is not None
+
+
+@pytest.mark.requirement("H-damage")
+@pytest.mark.parametrize("empty", [False, True], ids=["missing", "empty"])
+def test_a_state_without_its_history_is_no_empty_folder(lived: Path, empty: bool) -> None:
+    """Where a state file knows a goal that the history does not hold, all say so, and only ``replace`` begins anew."""
+    path = lived / ".agent_context" / state_files.HISTORY
+    path.write_bytes(b"") if empty else path.unlink()
+    before = contents(lived)
+    requests: list[Callable[[], object]] = [
+        lambda: open_goals(lived).state(), lambda: open_goals(lived).brief(), lambda: open_goals(lived).resume(),
+        lambda: act(open_goals(lived), "look"), lambda: open_goals(lived).start(StartRequest(goal="brand new")),
+        lambda: open_goals(lived).start(StartRequest(goal=None)),
+        lambda: open_goals(lived).block(BlockRequest(id="t1", reason="x")),
+    ]  # fmt: skip
+    for request in requests:
+        with pytest.raises(Damaged, match="the saved state knows one: 'Create mathx'") as refused:
+            request()
+        assert ("holds no goal" if empty else "is missing") in refused.value.message
+        assert "--replace" in (refused.value.hint or "")
+        assert contents(lived) == before
+
+    open_goals(lived).start(StartRequest(goal="brand new", replace=True))
+    assert open_goals(lived).state().goal.description == "brand new"
+    assert (lived / ".agent_context" / "state.json.damaged-1").exists()
 
 
 def test_a_shorter_history_is_read_anew(lived: Path) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, OutOfBounds
+from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound, OutOfBounds
 from ctxmgr.log import codec
 from ctxmgr.memory.candidates import Memory
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.memory import Episode, RecallRequest, ReflectRequest, RetainRequest
+from ctxmgr.types.memory import MEMORY_SESSION, Episode, RecallRequest, ReflectRequest, RetainRequest
 from ctxmgr.types.query import ListNotesRequest, ListRequest
 from ctxmgr.workspace import Workspace
 from tests.builders import write
@@ -95,12 +95,12 @@ class MemoryBattery:
             memory.recall(RecallRequest(query="x", session="no"))
 
     def test_an_empty_history_has_no_memory(self, store: Store) -> None:
-        """In an empty history recall is empty, and there is no session to retain in."""
+        """In an empty history recall is empty, and the first episode gets a session of its own."""
         memory = self.make(store)
 
         assert memory.recall(RecallRequest(query="x")).status == "empty"
-        with pytest.raises(NoHistory):
-            memory.retain(RetainRequest(text="x"))
+        assert memory.retain(RetainRequest(text="x")).episode.session == MEMORY_SESSION
+        assert [each.text for each in self.recalled(memory, "x")] == ["x"]
 
     @pytest.mark.parametrize("session", ["a", "b"])
     def test_superseded_episodes_never_come(self, memory: Memory, session: str) -> None:

@@ -10,7 +10,7 @@ from ctxmgr.errors import InvalidInput, NoHistory
 from ctxmgr.memory.candidates import Candidates, Memory
 from ctxmgr.memory.note_memory import EmbeddedMemory, retain_record
 from ctxmgr.store import Store
-from ctxmgr.types.memory import Episode, RecallRequest, ReflectRequest, RetainRequest
+from ctxmgr.types.memory import MEMORY_SESSION, Episode, RecallRequest, ReflectRequest, RetainRequest
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import AddNoteRequest
 from ctxmgr.workspace import Workspace
@@ -81,8 +81,7 @@ def test_a_record_can_be_written_with_others(store: Store) -> None:
     store.append([record, build("continuation", "s", at(9), id="c1")])
     assert _recall(store, "rsync") == ["deploy by rsync"]
     assert (record["kind"], record["entries"], record["tags"]) == ("note", ["s-e0000"], ["memory"])
-    with pytest.raises(NoHistory):
-        retain_record(store, None, RetainRequest(text="x"))
+    assert retain_record(store, None, RetainRequest(text="x"))["session"] == MEMORY_SESSION
 
 
 def test_plain_notes_are_recalled_on_request_alone(store: Store) -> None:
@@ -170,3 +169,20 @@ def test_long_queries_that_begin_alike_are_others(store: Store) -> None:
 
     assert kept[0] == kept[2] != kept[1]
     assert {each.id for each in memory.recall(RecallRequest(query="deploy", tags=["reflection"])).episodes} == set(kept)
+
+
+def test_a_first_memory_needs_no_run(store: Store) -> None:
+    """In a store without a session an episode is kept in one for memory, which later ones join until there is a run."""
+    first, second = _retain(store, "deploys need the VPN"), _retain(store, "the VPN is slow")
+    write(store, "run", ["Bash:ls"])
+
+    assert [first.session, second.session, _retain(store, "VPN again").session] == [MEMORY_SESSION, MEMORY_SESSION, "run"]
+    assert sorted(_recall(store, "VPN")) == ["VPN again", "deploys need the VPN", "the VPN is slow"]
+
+
+@pytest.mark.parametrize("more", [{"entry_indices": [0]}, {"links": ["@0"]}, {"supersedes": "x"}])
+def test_what_a_first_memory_refers_to_has_to_be_there(store: Store, more: dict[str, object]) -> None:
+    """Entries, links and former episodes are missing where there is no session at all."""
+    with pytest.raises(NoHistory):
+        _retain(store, "deploys need the VPN", **more)
+    assert store.sessions.count() == 0

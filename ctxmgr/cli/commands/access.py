@@ -14,12 +14,12 @@ from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build
 from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, date_span, plural
 from ctxmgr.errors import InvalidInput
-from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, RuleChangeResult
+from ctxmgr.types.access import DEFAULT_PRIORITY, AccessLogRequest, AccessRule, RuleChangeResult
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.types.access import AccessExplanation, Replay, ReplayedRead
+    from ctxmgr.types.access import AccessExplanation, LoggedAccess, Replay, ReplayedRead
 
 
 _HELP = """Set which agent may read or write what. Without a rule an agent has no access; the operator has full access.
@@ -37,6 +37,7 @@ Examples:
 access_app = typer.Typer(no_args_is_help=True, help=_HELP)
 
 Agent = Annotated[str, typer.Argument(help="The agent, or '*' for any.")]
+Asker = Annotated[str, typer.Argument(metavar="AGENT", help="The agent that asks.")]
 Type = Annotated[str, typer.Argument(metavar="TYPE", help="Type of the resource: artifact, context or history.")]
 Pattern = Annotated[str, typer.Argument(help="'*', 'self', 'AGENT/*' or 'AGENT/NAME'.")]
 Priority = Annotated[int, typer.Option("--priority", "-p", help="Priority; the lowest number counts first.")]
@@ -182,7 +183,7 @@ def list_(
 
 @access_app.command("check")
 def check(
-    agent: Agent,
+    agent: Asker,
     permission: Permission,
     kind: Type,
     resource: Resource,
@@ -207,7 +208,7 @@ def check(
 
 @access_app.command("explain")
 def explain(
-    agent: Agent,
+    agent: Asker,
     permission: Permission,
     kind: Type,
     resource: Resource,
@@ -252,6 +253,63 @@ def try_rules(
     answer("access test", how, work, store=store)
 
 
+@access_app.command("log")
+def log(
+    agent: Annotated[str | None, typer.Option("--agent", help="Only accesses of this agent.")] = None,
+    denied: Annotated[bool, typer.Option("--denied", help="Only those that were denied, or found nothing.")] = False,
+    offset: o.Offset = 0,
+    limit: o.Limit = 20,
+    store: o.Store = None,
+    *,
+    how: OutputOptions,
+) -> None:
+    """List what agents (--as) read, wrote and were denied, newest first.
+
+    A denied read is answered like one of something missing, so both are listed as denied. Only the operator sees this log.
+
+    Examples:
+      ctxmgr access log --denied
+      ctxmgr access log --agent parser_developer --json
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        found = workspace.project.access_log(build(AccessLogRequest, agent=agent, denied=denied, offset=offset, limit=limit))
+        rows = [access.to_json() for access in found.accesses]
+        return Answer(rows, lambda out: show_accesses(out, found.accesses), found.status, found.page)
+
+    answer("access log", how, work, store=store)
+
+
+_ACCESSES = (
+    Column("TIME", give=4, least=10, steps=TIME_STEPS), Column("AGENT", give=3, least=8), Column("COMMAND", give=3, least=8),
+    Column("ACCESS"), Column("GRANTED", right=True), Column("DENIED", give=2, least=12), Column("REASON", fill=True, least=12),
+)  # fmt: skip
+_MAX_NAMED = 3  # denied resources that a row names
+
+
+def show_accesses(printer: Printer, accesses: Sequence[LoggedAccess]) -> None:
+    """Show logged accesses, one per row."""
+    if not accesses:
+        printer.hint("No access of an agent was logged here. Agents ask with --as AGENT")
+        return
+    printer.table(
+        _ACCESSES,
+        (
+            [
+                date_span(access.at, printer.terminal), Span(access.agent, "name"), access.command, access.permission,
+                str(access.granted_count), Span(_denied_names(access), "error"), access.failed or "",
+            ]
+            for access in accesses
+        ),
+    )  # fmt: skip
+
+
+def _denied_names(access: LoggedAccess) -> str:
+    more = access.denied_count - _MAX_NAMED
+    names = ", ".join(resource.path for resource in access.denied[:_MAX_NAMED])
+    return f"{names} and {more} more" if more > 0 else names
+
+
 _RULES = (
     Column("PRIORITY", right=True), Column("AGENT", give=2, least=10), Column("TYPE"), Column("PATTERN", give=3, least=12),
     Column("PERMISSION"),
@@ -279,7 +337,8 @@ def show_rules(printer: Printer, rules: Sequence[AccessRule]) -> None:
 
 def show_change(printer: Printer, change: RuleChangeResult) -> None:
     """Show the result of a change of the rules."""
-    show_rules(printer, change.rules)
+    if change.rules:  # a file may hold none
+        show_rules(printer, change.rules)
     printer.hint(f"{change.added} added, {change.changed} changed, {change.removed} removed")
 
 

@@ -46,7 +46,7 @@ def add(
     message: Annotated[str, typer.Option("--message", "-m", help="Text of the note.")],
     tag: Tags = None,
     link: Annotated[list[str] | None, typer.Option("--link", help="A related entry: its id or address; repeatable.")] = None,
-    author: Annotated[str | None, typer.Option("--author", help="Author of the note.")] = None,
+    author: Annotated[str | None, typer.Option("--author", help="Author of the note; else the agent that asks.")] = None,
     supersedes: Annotated[str | None, typer.Option("--supersedes", metavar="NOTE", help="The note this one replaces.")] = None,
     session: o.Session = None,
     store: o.Store = None,
@@ -191,7 +191,7 @@ def retain(
     link: Annotated[
         list[str] | None, typer.Option("--link", help="Address in another session, as SESSION@42; repeatable.")
     ] = None,
-    author: Annotated[str | None, typer.Option("--author", help="Author of the episode.")] = None,
+    author: Annotated[str | None, typer.Option("--author", help="Author of the episode; else the agent that asks.")] = None,
     supersedes: Annotated[
         str | None, typer.Option("--supersedes", metavar="EPISODE", help="The episode this one replaces, in any session.")
     ] = None,
@@ -218,7 +218,8 @@ def retain(
         if text is None and message is None and session is not None and not (entry or tag or link or author or supersedes):
             kept = workspace.retain_session(build(RetainSessionRequest, session=session)).episode
             return Answer(kept.to_json(), lambda out: show_episodes(out, [kept]))
-        given = sys.stdin.read() if text == "-" else text if text is not None else message or ""
+        # As in a shell's $(...), the line end of what is piped in is none of the text.
+        given = sys.stdin.read().removesuffix("\n") if text == "-" else text if text is not None else message or ""
         # An episode need not refer to an entry, so naming none is fine here.
         named, indexes, ids = parse_all(entry or [], session)
         request = build(
@@ -229,7 +230,7 @@ def retain(
         tell_session(workspace.store, named, kept.session)
         return Answer(kept.to_json(), lambda out: show_episodes(out, [kept]))
 
-    answer("memory retain", how, work, store=store, writes=True)
+    answer("memory retain", how, work, store=store, create=True)
 
 
 @memory_app.command("recall")
@@ -266,7 +267,7 @@ def reflect(
     limit: Annotated[int, typer.Option("--limit", "-n", help="Maximum number of episodes to reflect on.")] = DEFAULT_REFLECT,
     tag: EpisodeTags = None,
     keep: Annotated[bool, typer.Option("--keep", help="Retain the answer as an episode, in place of an earlier one.")] = False,
-    author: Annotated[str | None, typer.Option("--author", help="Author of the episode.")] = None,
+    author: Annotated[str | None, typer.Option("--author", help="Author of the episode; else the agent that asks.")] = None,
     session: Within = None,
     store: o.Store = None,
     *,

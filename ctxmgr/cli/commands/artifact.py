@@ -29,7 +29,7 @@ from ctxmgr.types.artifact import (
     Retention,
     RollbackRequest,
 )
-from ctxmgr.types.base import first_fault
+from ctxmgr.types.base import fault_words, first_fault
 from ctxmgr.workspace import Workspace
 
 _HELP = """Keep what agents produce, in versions.
@@ -183,7 +183,7 @@ def get(
         # JSON holds the content. For a person, a pipe or a file the content is copied in pieces, however large it is.
         if output is None and how.format != "table":
             found = workspace.artifacts.get(request)
-            return add_warnings(Answer(found.to_json(), lambda out: views.show_artifact(out, found.artifact)), workspace)
+            return add_warnings(Answer(found.to_json(), lambda out: views.show_artifact(out, found)), workspace)
         view, content = workspace.artifacts.open(request)
         data = GetResponse(artifact=view).to_json()
         if output is None:
@@ -292,7 +292,7 @@ def create(
     description: Annotated[str | None, typer.Argument(help="Description of the version.")] = None,
     described: Annotated[str | None, typer.Option("--description", "-d", help="Description, as an option.")] = None,
     author: Annotated[
-        str | None, typer.Option("--by", metavar="NAME", help="Author of the version; else the one that asks.")
+        str | None, typer.Option("--by", metavar="NAME", help="Author of the version; else the agent that asks.")
     ] = None,
     store: o.Store = None,
     *,
@@ -319,7 +319,7 @@ def rollback(
     version: Annotated[str, typer.Argument(metavar="N", help="The version to make current.")],
     reason: Annotated[str, typer.Option("--reason", help="Reason, which is recorded.")],
     author: Annotated[
-        str | None, typer.Option("--by", metavar="NAME", help="Author of the rollback; else the one that asks.")
+        str | None, typer.Option("--by", metavar="NAME", help="Author of the rollback; else the agent that asks.")
     ] = None,
     store: o.Store = None,
     *,
@@ -426,5 +426,5 @@ def retention_settings(table: Mapping[str, Any]) -> dict[str, Any]:
         Retention.model_validate(dict(table), strict=True)
     except ValueError as error:
         first = first_fault(error)
-        raise InvalidInput(f"artifacts.{first['loc'][0]}: {first['msg']}", "e.g. keep_versions = 10") from None
+        raise InvalidInput(f"artifacts.{first['loc'][0]}{fault_words(first)}", "e.g. keep_versions = 10") from None
     return dict(table)

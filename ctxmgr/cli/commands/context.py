@@ -15,10 +15,12 @@ from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build, goal_source, moment, version_number
 from ctxmgr.cli.views import context as views
 from ctxmgr.errors import InvalidInput
+from ctxmgr.history.open_history import NOTHING_YET
 from ctxmgr.types.context_package import DEFAULT_BUDGET, ESTIMATE, AssembleRequest, RequestItemsRequest, WhyRequest
 from ctxmgr.types.project_state import (
     AgentNeed,
     ChangeNeedsRequest,
+    ContextLogRequest,
     GetContextRequest,
     KeyUpdate,
     ListExecutionsRequest,
@@ -30,6 +32,7 @@ from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
     from ctxmgr.cli.model_proposals import ModelImprover
+    from ctxmgr.cli.terminal import Printer
 
 
 NeedingAgent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent that has the need.")]
@@ -177,6 +180,7 @@ def assemble(
     format_: Format = None,
     fields: o.Fields = None,
     jq: o.Jq = None,
+    raw: o.Raw = False,
 ) -> None:
     """Give an agent what it needs, within a token budget: a YAML package; on a terminal, what is in it and why.
 
@@ -199,22 +203,32 @@ def assemble(
         asked = build(
             AssembleRequest, agent=agent, max_tokens=max_tokens, reserve_prompt=reserve_prompt, reserve_task=reserve_task,
             counter=counter, task=task, task_context=_read(task_context), items=also,
-            goal=goal_source(goal), version=version_number(version),
-            diff=diff, dry_run=plan,
+            goal=goal_source(goal), version=version_number(version), diff=diff, dry_run=plan,
         )  # fmt: skip
         improver = _improver(workspace, model, base_url, timeout)
-        supply = workspace.supply if improver is None else workspace.supply.with_improver(improver)
-        made = supply.assemble(asked)
-        warnings = [] if plan or made.id else ["the package is not recorded: the store can only be read"]
+        made = (workspace.supply if improver is None else workspace.supply.with_improver(improver)).assemble(asked)
+        warnings = [] if plan or made.id else [_why_not_recorded(workspace)]
         if improver is not None and improver.failure:
             warnings.append(f"not every summary is the model's: {improver.failure}")
         return Answer(
-            made.to_json(), lambda out: views.show_package(out, made, yaml=format_ == "yaml"),
+            made.to_json(), lambda out: views.show_package(out, made, yaml=_is_yaml(out, format_)),
             "partial" if made.package.missing else "ok", warnings=[*warnings, *workspace.guard.warnings],
         )  # fmt: skip
 
     # Lenient: an agent also gets its package from a read-only store. The package is not recorded then.
-    answer("context assemble", _package_options(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
+    answer(
+        "context assemble", _package_options(json_, format_, fields, jq, raw), work, store=store, writes=not plan, lenient=True
+    )
+
+
+def _why_not_recorded(workspace: Workspace) -> str:
+    reason = "there is no store yet" if NOTHING_YET in workspace.warnings else "the store can only be read"
+    return f"the package is not recorded: {reason}"
+
+
+def _is_yaml(printer: Printer, form: str | None) -> bool:
+    # The reader of a pipe is an agent, which needs the package itself instead of a view.
+    return form == "yaml" or (form != "md" and not printer.terminal)
 
 
 def _improver(workspace: Workspace, model: str | None, base_url: str | None, timeout: float | None) -> ModelImprover | None:
@@ -270,7 +284,7 @@ def request(
         # With some of the items the agent can continue. With none, the exit code tells a script.
         return Answer(
             [item.to_json() for item in found.items], lambda out: views.show_request_response(out, found.items), found.status,
-            warnings=list(workspace.guard.warnings), code=Exit.NOT_FOUND if found.status == "empty" else Exit.OK,
+            warnings=[*found.warnings, *workspace.guard.warnings], code=Exit.NOT_FOUND if found.status == "empty" else Exit.OK,
         )  # fmt: skip
 
     answer("context request", how, work, store=store, writes=True, lenient=True)
@@ -298,9 +312,9 @@ def why(
     answer("context why", how, work, store=store)
 
 
-def _package_options(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> OutputOptions:
+def _package_options(as_json: bool, form: str | None, fields: str | None, jq: str | None, raw: bool) -> OutputOptions:
     # The view writes the package as YAML, so YAML is the form for people among the output options.
-    return output_options(as_json, "table" if form == "yaml" else form, fields, jq)
+    return output_options(as_json, "table" if form == "yaml" else form, fields, jq, raw)
 
 
 def _read(place: str | None) -> dict[str, Any] | None:
@@ -364,6 +378,28 @@ def get(
     answer("context get", how, work, store=store)
 
 
+def log(
+    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]...", help="The keys to show; else all.")] = None,
+    offset: o.Offset = 0,
+    limit: o.Limit = 20,
+    store: o.Store = None,
+    *,
+    how: OutputOptions,
+) -> None:
+    """List the changes of the values that all agents share, newest first: old and new value, who set it and when.
+
+    Examples:
+      ctxmgr context log current_sprint
+    """
+
+    def work(workspace: Workspace) -> Answer:
+        found = workspace.project.context_log(build(ContextLogRequest, keys=keys, offset=offset, limit=limit))
+        rows = [change.to_json() for change in found.changes]
+        return Answer(rows, lambda out: views.show_context_log(out, found.changes), found.status, found.page)
+
+    answer("context log", how, work, store=store)
+
+
 _HELP = """Give each agent the context it needs: shared values, artifacts, history, within a token budget.
 
 \b
@@ -378,6 +414,7 @@ context_app = typer.Typer(no_args_is_help=True, help=_HELP)
 # Registered here instead of at each function, so that help lists them in the order of use.
 context_app.command("set")(set_)
 context_app.command("get")(get)
+context_app.command("log")(log)
 context_app.command("assemble")(assemble)
 context_app.command("request")(request)
 context_app.command("why")(why)
@@ -413,7 +450,7 @@ def record_execution(
     named: Annotated[str | None, typer.Option("--agent", help="The agent, as an option.")] = None,
     state: Annotated[str | None, typer.Option("--status", help="The status, as an option.")] = None,
     identity: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Id of the run that this ends; else a new run.")
+        str | None, typer.Option("--id", metavar="ID", help="Id of the run that started; else a new run.")
     ] = None,
     task: Annotated[str | None, typer.Option("--task", help="The task it ran on.")] = None,
     sprint: Annotated[str | None, typer.Option("--sprint", help="The sprint the task belongs to.")] = None,
@@ -427,7 +464,7 @@ def record_execution(
     input_tokens: Annotated[int | None, typer.Option("--input-tokens", help="Number of input tokens.")] = None,
     output_tokens: Annotated[int | None, typer.Option("--output-tokens", help="Number of output tokens.")] = None,
     started: Annotated[str | None, typer.Option("--started", metavar="TIME", help="Start of the run; else now.")] = None,
-    completed: Annotated[str | None, typer.Option("--completed", metavar="TIME", help="End of the run.")] = None,
+    completed: Annotated[str | None, typer.Option("--completed", metavar="TIME", help="End of the run; else now.")] = None,
     error: Annotated[str | None, typer.Option("--error", help="Error of a failed run.")] = None,
     session: Annotated[
         str | None,

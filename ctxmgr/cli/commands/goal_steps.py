@@ -137,7 +137,7 @@ def change_answer(found: GoalAnswer) -> Answer:
 
 
 def read_argument(given: str) -> str:
-    """Return an argument, or the content of stdin if it is ``-``.
+    """Return an argument, or the content of stdin without its last line end if it is ``-``.
 
     Raises:
         InvalidInput: stdin is too long.
@@ -147,7 +147,7 @@ def read_argument(given: str) -> str:
     read = sys.stdin.read(MAX_STDIN + 1)
     if len(read) > MAX_STDIN:
         raise InvalidInput(f"stdin has more than {MAX_STDIN:,} characters", "give a shorter text")
-    return read
+    return read.removesuffix("\n")
 
 
 def task_drafts(texts: list[str], subtasks: list[str] | None = None) -> list[TaskDraft]:
@@ -158,11 +158,10 @@ def task_drafts(texts: list[str], subtasks: list[str] | None = None) -> list[Tas
     """
     inner = [{"description": part} for part in subtasks or []]
     last = len(texts) - 1
-    return [
-        # A step is one line of the tree, so line ends in its description become blanks.
-        build(TaskDraft, description=" ".join(each.split()), subtasks=inner if place == last else [])
-        for place, each in enumerate(texts)
-    ]
+    return [build(TaskDraft, description=each, subtasks=inner if place == last else []) for place, each in enumerate(texts)]
+
+
+_WAYS_OUT = ["ctxmgr goal recover", "ctxmgr goal unblock"]
 
 
 @goal_app.command("record")
@@ -220,8 +219,9 @@ def record(
                 found = goals.record(build(RecordRequest, **asked, result=outcome, status=status, entry=entry))
         # A refusal is an answer, not an error. A shell tells by the exit code: `goal record ... --ask && ./deploy.sh`.
         return Answer(
-            found.to_json(), lambda out: views.show_record(out, name, found), code=Exit.OK if found.allowed else Exit.LOOP,
-            next=[] if found.allowed else ["ctxmgr goal recover", "ctxmgr goal unblock"],
+            found.to_json(), lambda out: views.show_record(out, name, found, begun=begin),
+            warnings=[*goals.warnings, *([found.hint] if found.in_flight and found.hint else [])],
+            code=Exit.OK if found.allowed else Exit.LOOP, next=[] if found.allowed else _WAYS_OUT,
         )  # fmt: skip
 
     answer_goal("record", how, work)
@@ -275,7 +275,7 @@ def brief(
         def draw(out: Printer) -> None:
             out.block(found.text)
 
-        return Answer(found.to_json(), draw)
+        return Answer(found.to_json(), draw, warnings=goals.warnings)
 
     answer_goal("brief", how, work)
 
@@ -447,7 +447,7 @@ def done(
     *,
     how: OutputOptions,
 ) -> None:
-    """End the attempt at the current step: it is done.
+    """End the attempt at the current step: it is done. A step that is not begun is ended only by its name.
 
     Examples:
       ctxmgr goal done && ctxmgr goal next

@@ -21,7 +21,7 @@ from ctxmgr.cli.views.safe_text import safe
 from ctxmgr.errors import AttemptsUsedUp, Conflict, CtxmgrError, NoHistory, NotStuck, StorageFailed
 from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import parse_time
-from ctxmgr.log.masking import mask_value
+from ctxmgr.log.mask_prefilter import mask_value
 from ctxmgr.types.finding import Finding, SessionVerdict
 from ctxmgr.types.operations import DetectRequest, DetectResponse, RecoverRequest
 from ctxmgr.types.query import ListRequest

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.artifact import (
         ArtifactDiff,
         ArtifactView,
+        GetResponse,
         NewVersion,
         PruneResult,
         PutResponse,
@@ -32,6 +33,10 @@ _ARTIFACTS = (
     Column("ARTIFACT", give=1, least=32), Column("TYPE", give=2, least=9), Column("TOKENS", right=True),
     Column("SINCE", right=True), Column("TIME", give=4, least=10, optional=True, steps=TIME_STEPS),
     Column("ID", give=5, least=12, optional=True), Column("DESCRIPTION", fill=True, least=8),
+)  # fmt: skip
+_ROLLBACKS = (
+    Column("TIME", give=4, least=10, steps=TIME_STEPS), Column("TO", right=True), Column("FROM", right=True),
+    Column("BY", give=2, least=8), Column("REASON", fill=True, least=12),
 )  # fmt: skip
 _VERSIONS = (
     Column(""), Column("VERSION", right=True), Column("FROM", right=True, give=7, optional=True), Column("CHANGED", right=True),
@@ -55,8 +60,9 @@ def _row(printer: Printer, item: ArtifactView) -> list[str | Span]:
     ]  # fmt: skip
 
 
-def show_artifact(printer: Printer, item: ArtifactView) -> None:
-    """Show all fields of one artifact."""
+def show_artifact(printer: Printer, found: GetResponse) -> None:
+    """Show all fields of one artifact, and its content if that is text."""
+    item = found.artifact
     printer.pairs(
         (
             ("artifact", f"{item.agent}/{item.name}"), ("id", item.id), ("type", item.type), ("since", f"v{item.version}"),
@@ -66,6 +72,8 @@ def show_artifact(printer: Printer, item: ArtifactView) -> None:
         ),
         indent=0,
     )  # fmt: skip
+    if found.content is not None and found.encoding == "utf-8":
+        printer.block(found.content.removesuffix("\n"))
 
 
 def show_put_response(printer: Printer, done: PutResponse) -> None:
@@ -93,7 +101,7 @@ def show_diff(printer: Printer, found: ArtifactDiff) -> None:
         return
     for line in found.diff.removesuffix("\n").split("\n"):
         printer.block(line, style=_LINES.get(line[:1], ""))
-    printer.hint(f"{plural(found.added, 'line')} added, {found.removed} removed")
+    printer.hint(f"{plural(found.added, 'line')} added, {found.removed:,} removed")
 
 
 def show_new_version(printer: Printer, done: NewVersion) -> None:
@@ -125,6 +133,20 @@ def show_versions(printer: Printer, versions: Sequence[VersionView]) -> None:
             for item in versions
         ),
     )  # fmt: skip
+    made = sorted(((rollback, item) for item in versions for rollback in item.rollbacks), key=lambda pair: pair[0].at or "")
+    if made:
+        printer.heading("Rollbacks")
+        printer.table(
+            _ROLLBACKS,
+            (
+                [
+                    date_span(rollback.at, printer.terminal), str(item.version),
+                    "" if rollback.from_version is None else str(rollback.from_version), Span(rollback.by or "", "name"),
+                    rollback.reason or "",
+                ]
+                for rollback, item in made
+            ),
+        )  # fmt: skip
 
 
 def show_prune_result(printer: Printer, done: PruneResult) -> None:

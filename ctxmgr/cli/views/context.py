@@ -12,7 +12,7 @@ from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, date_span, plural,
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.types.context_package import AssembleResponse, BudgetRow, Decision, ItemExplanation, RequestedItem
-    from ctxmgr.types.project_state import AgentNeed, ContextKey, Execution, KeyChange
+    from ctxmgr.types.project_state import AgentNeed, ContextKey, Execution, KeyChange, LoggedKeyChange
 
 
 _BUDGET = (
@@ -38,9 +38,8 @@ _MAX_LINES = 12
 
 
 def show_package(printer: Printer, made: AssembleResponse, *, yaml: bool) -> None:
-    """Write the package itself for a program; on a terminal, show its content."""
-    # The reader of a pipe is an agent, which needs the package itself instead of a view.
-    if yaml or not printer.terminal:
+    """Write the package itself as YAML, or show what is in it and why."""
+    if yaml:
         _write_yaml(printer, made)
         return
     package = made.package
@@ -190,8 +189,8 @@ _KEYS = (
     Column("DESCRIPTION", give=6, least=10, optional=True),
 )  # fmt: skip
 _RUNS = (
-    Column("ID", give=4, least=8), Column("AGENT", give=2, least=12), Column("STATUS"), Column("TASK", give=3, least=6),
-    Column("SPRINT", give=5, least=5, optional=True), Column("STARTED", give=5, least=10, steps=TIME_STEPS),
+    Column("ID", give=1, least=13), Column("AGENT", give=2, least=12), Column("STATUS"), Column("TASK", give=3, least=6),
+    Column("SPRINT", give=5, least=5, optional=True), Column("STARTED", give=5, least=16, steps=TIME_STEPS),
     Column("TOOK", right=True), Column("CONTEXT", right=True, optional=True), Column("ERROR", fill=True, least=10),
 )  # fmt: skip
 _STYLES = {"started": "open", "completed": "ok", "failed": "error"}
@@ -224,6 +223,30 @@ def show_changes(printer: Printer, changes: Sequence[KeyChange]) -> None:
     for change in changes:
         before = [] if change.created else [Span(value_text(change.old_value), "dim"), f" {printer.symbols.arrow} "]
         printer.line(Span(f"{change.key}  ", "strong"), *before, value_text(change.new_value), hang=4)
+
+
+_CHANGES = (
+    Column("TIME", give=4, least=10, steps=TIME_STEPS), Column("KEY", give=2, least=10), Column("OLD", give=3, least=8),
+    Column("NEW", fill=True, least=12), Column("BY", give=4, least=6),
+)  # fmt: skip
+
+
+def show_context_log(printer: Printer, changes: Sequence[LoggedKeyChange]) -> None:
+    """Show past changes of context keys, one per row."""
+    if not changes:
+        printer.hint("No value was set yet. Set one: ctxmgr context set current_sprint S1-01")
+        return
+    printer.table(
+        _CHANGES,
+        (
+            [
+                date_span(change.at, printer.terminal), Span(change.key, "strong"),
+                Span("" if change.created else value_text(change.old_value), "dim"), value_text(change.new_value),
+                Span(change.by or "", "name"),
+            ]
+            for change in changes
+        ),
+    )  # fmt: skip
 
 
 def show_executions(printer: Printer, runs: Sequence[Execution]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ctxmgr.base.light_dataclass import dataclass
-from ctxmgr.cli.views.layout import UNICODE, Column, Span, brief, end_to_keep, plural, wrap_spans
+from ctxmgr.cli.views.layout import UNICODE, Column, Span, brief, end_to_keep, plural, short_ids, wrap_spans
 from ctxmgr.types.goal import SubtaskView
 
 if TYPE_CHECKING:
@@ -188,15 +188,7 @@ class _TreeView:
             remarks.append(Span(f"blocked: {node.block.reason}", "hung"))
         elif node.reason and node.status in _WITH_REASON:
             remarks.append(Span(f"{node.status}: {node.reason}", _STYLES.get(node.status, "dim")))
-        # The history tells why a step failed before it was done. Here that would look like trouble.
-        if node.status != "done":
-            remarks += [
-                Span(f"attempt {attempt.number} failed: {attempt.reason}", "error")
-                for attempt in node.attempts[-3:]
-                if attempt.status == "failed"
-                and attempt.reason
-                and (node.status not in _WITH_REASON or attempt.reason != node.reason)
-            ]
+        remarks += [Span(text, "error") for text in _failures(node)]
         if node.id == self._state.current and self._state.next_step:
             remarks.append(Span(f"next: {self._state.next_step}", "open"))
         out = self._out
@@ -232,6 +224,18 @@ class _TreeView:
         return node.id == current or (current is not None and current.startswith(f"{node.id}."))
 
 
+def _failures(node: SubtaskView) -> list[str]:
+    """Return why the latest attempts failed, except what is said as the reason of the node."""
+    # The history tells why a step failed before it was done. Here that would look like trouble.
+    if node.status == "done":
+        return []
+    return [
+        f"attempt {attempt.number} failed: {attempt.reason}"
+        for attempt in node.attempts[-3:]
+        if attempt.status == "failed" and attempt.reason and (node.status not in _WITH_REASON or attempt.reason != node.reason)
+    ]
+
+
 def _count_skipped_nodes(skipped: Sequence[_Node]) -> Iterator[_Node | str]:
     # A line for one skipped step would take as much room as the step.
     if len(skipped) == 1:
@@ -265,7 +269,7 @@ def _show_current(printer: Printer, state: GoalState) -> None:
     """Show actions in flight, blocked actions and results of probes."""
     if state.in_flight:
         printer.heading("In flight: effect unknown")
-        show_actions(printer, state.in_flight)
+        show_in_flight(printer, state.in_flight)
     if state.blocked_actions:
         printer.heading("Blocked actions")
         show_blocked_actions(printer, state.blocked_actions)
@@ -289,18 +293,17 @@ def verdict(printer: Printer, ok: bool | None) -> tuple[str, str]:
     return ("?", "unknown") if ok is None else (symbols.healthy, "ok") if ok else (symbols.error, "error")
 
 
-def show_actions(printer: Printer, actions: Sequence[ActionView]) -> None:
-    """Show actions, one per line."""
+def show_in_flight(printer: Printer, actions: Sequence[ActionView]) -> None:
+    """Show actions in flight, one per line, and what records their results."""
+    names = short_ids(action.id for action in actions)
     for action in actions:
-        symbols = printer.symbols
-        sign = {"ok": symbols.ok, "error": symbols.error, "denied": symbols.denied, "open": symbols.open}
-        asked = brief(action.args).strip()
-        room = max(printer.width - len(action.action) - 30, 20)
+        asked, name = brief(action.args).strip(), f"  [{names[action.id] if printer.terminal else action.id}]"
+        room = max(printer.width - len(action.action) - len(name) - 8, 20)
         printer.line(
-            Span(sign.get(action.status, symbols.interrupted), action.status), f" {printer.fit(action.action, 30)}  ",
-            printer.fit(asked, room, end_to_keep(asked)), Span(f"  {printer.fit(action.result or '', 60)}", "dim"),
-            indent=2, hang=4,
+            Span(printer.symbols.open, "open"), f" {printer.fit(action.action, 30)}  ",
+            printer.fit(asked, room, end_to_keep(asked)), Span(name, "dim"), indent=2, hang=4,
         )  # fmt: skip
+    printer.line(Span("how one ended: ctxmgr goal record NAME --entry ID --result RESULT", "dim"), indent=2, hang=2)
 
 
 def show_blocked_actions(printer: Printer, blocked: Sequence[BlockedAction]) -> None:
@@ -341,8 +344,11 @@ def _rows(printer: Printer, state: GoalState) -> None:
             for node in nodes
         ),
     )
+    for node in nodes:
+        for text in _failures(node):
+            printer.line(f"{node.id}: {text}")
     for action in state.in_flight:
-        printer.line(f"in flight: {action.action} {brief(action.args)}")
+        printer.line(f"in flight: {action.action} {brief(action.args)} [{action.id}]")
     for blocked in state.blocked_actions:
         printer.line(f"blocked action: {blocked.action} {brief(blocked.args)} [{blocked.key}] {blocked.reason}")
     if state.probe_state:
@@ -429,13 +435,15 @@ def _current(state: GoalState) -> tuple[list[Span], Block | None]:
     return [], None
 
 
-def show_record(printer: Printer, action: str, found: RecordAnswer) -> None:
-    """Show whether an action is allowed. If not, show the reason and a hint."""
+def show_record(printer: Printer, action: str, found: RecordAnswer, *, begun: bool = False) -> None:
+    """Show whether an action is allowed. If not, show the reason and a hint. One that is ``begun`` is to be ended by its id."""
     symbols = printer.symbols
     if found.allowed:
-        word = "recorded" if found.entry else "allowed"
+        word = "begun" if begun else "recorded" if found.entry else "allowed"
         where = f"  {found.node}" + (f", attempt {found.attempt}" if found.attempt else "") if found.node else ""
         printer.line(Span(f"{symbols.healthy} ", "ok"), f"{word}: {action}", Span(where, "dim"), hang=2)
+        if begun:
+            printer.line(Span(f"{symbols.arrow} its result: --entry {found.entry} --result RESULT", "dim"), indent=2, hang=2)
         return
     kind = _TYPES.get(found.type or "", "")
     printer.line(Span(f"{symbols.denied} refused: {action}", "loop"), Span(f"  {kind}" if kind else "", "dim"), hang=2)
@@ -459,7 +467,7 @@ def show_resume(printer: Printer, found: ResumeAnswer) -> None:
         printer.line(Span(f"{name} was damaged: it is set aside, and made anew from the history", "warn"), indent=2, hang=2)
     if found.in_flight:
         printer.heading("In flight: effect unknown, look before you do it again")
-        show_actions(printer, found.in_flight)
+        show_in_flight(printer, found.in_flight)
     # Claims that the disk refutes come first, because acting on them does harm.
     for basis, title in (
         ("refuted", "Not so on disk"),

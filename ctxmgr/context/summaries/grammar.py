@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, cast
 
-from ctxmgr.context.summaries.prose import BODY_LINES, body_lines, cut_body, first_sentence, one_line, shorten
+from ctxmgr.context.summaries.prose import (
+    BODY_LINES,
+    Draft,
+    body_lines,
+    cut_body,
+    first_sentence,
+    join_lines,
+    one_line,
+    shorten,
+)
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.text.tokens import JSON, MARKDOWN, PYTHON, TEXT, YAML, Counter, content_kind, known_kind
 
@@ -145,21 +155,21 @@ class Signature:
 class GrammarSummariser:
     """Summarises ten languages, each with its own wheel. Without the wheel, the next summariser gets the text."""
 
-    strategy = "grammar/2"
+    strategy = "grammar/3"
     kinds = frozenset(GRAMMARS)
     target = 30
     limit = 400_000
 
-    def drafts(self, text: str, kind: str) -> Iterator[str]:
+    def drafts(self, text: str, kind: str) -> Iterator[Draft]:
         """Yield summaries, the last one with only the signatures. Raises ImportError or ValueError without the wheel."""
         found = list(_Walk(GRAMMARS[kind], text.encode("utf-8", "replace")).signatures(_language(kind)))
         mark = "#" if kind in ("ruby", "shell") else "//"
         if not found:
             return
         for count in BODY_LINES:
-            yield "\n".join(_write(found, 240, 400, mark, count)) + "\n"
+            yield tuple(_write(found, 240, 400, mark, count))
         for doc, data in ((240, 400), (160, 200), (100, 120), (60, 0), (0, 0)):
-            yield "\n".join(_write(found, doc, data, mark)) + "\n"
+            yield tuple(_write(found, doc, data, mark))
 
 
 def has_grammar(kind: str) -> bool:
@@ -319,12 +329,10 @@ def _text(source: bytes) -> str:
 def _write(found: list[Signature], doc: int, data: int, mark: str, body: int = 0) -> Iterator[str]:
     for signature in found:
         indent = "  " * min(signature.depth, 20)
-        if doc and signature.doc:
-            yield f"{indent}{mark} {first_sentence(signature.doc, doc)}"
-        yield indent + (
-            shorten(signature.whole, max(data, len(signature.head) + 1)) if data and signature.whole else signature.head
-        )
-        yield from cut_body(signature.body, body, indent + "  ")
+        lines = [f"{indent}{mark} {first_sentence(signature.doc, doc)}"] if doc and signature.doc else []
+        whole = data and signature.whole
+        lines.append(indent + (shorten(signature.whole, max(data, len(signature.head) + 1)) if whole else signature.head))
+        yield join_lines([*lines, *cut_body(signature.body, body, indent + "  ")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +360,7 @@ class Summariser(Protocol):
     Attributes:
         strategy: name and version; any change of the output needs a new version, because summaries are cached.
         kinds: the kinds that it reads, from `ctxmgr.text.tokens.KINDS`.
-        target: upper limit of a summary in percent of the original's tokens.
+        target: upper limit of a summary in percent of the original's tokens; a summary may always have `SMALL` tokens.
         limit: maximum length of a text in characters; longer texts go to the next summariser.
     """
 
@@ -368,8 +376,8 @@ class Summariser(Protocol):
     @property
     def limit(self) -> int: ...  # noqa: D102 - see the class
 
-    def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield summaries, from the most detailed to the shortest.
+    def drafts(self, text: str, kind: str) -> Iterator[Draft]:
+        """Yield summaries, from the most detailed to the shortest, each in one piece or in its parts.
 
         If it can't read the text, it may raise any exception or yield nothing. Then the next summariser gets the text.
         """
@@ -377,7 +385,7 @@ class Summariser(Protocol):
 
 
 SMALL = 40
-"""Texts up to this number of tokens are not summarised, because nothing useful would be left."""
+"""Texts up to this number of tokens are not summarised, because nothing useful would be left. A summary may be as long."""
 
 _FRAMES = {MARKDOWN: ("<!-- ", " -->"), TEXT: ("[", "]")}
 _HASHES = (YAML, JSON, PYTHON, "ruby", "shell")
@@ -409,24 +417,38 @@ def _choose_draft(
     summariser: Summariser, body: str, kind: str, counter: Counter, whole: Summary, most: int | None
 ) -> Summary | None:
     """Return a summary, ``whole`` if no draft is shorter, or None without drafts."""
-    target = whole.original_tokens * summariser.target // 100
+    target = max(whole.original_tokens * summariser.target // 100, SMALL)
     target = target if most is None else min(target, most)
     head = _header(kind, whole.original_tokens)
-    draft = None
+
+    def fits(parts: Draft) -> bool:
+        return counter.count(head + "".join(parts), kind) <= target
+
+    longer, parts = "", None
     try:
-        for draft in summariser.drafts(body, kind):
-            if counter.count(head + draft, kind) <= target:
+        for parts in summariser.drafts(body, kind):
+            if fits(parts):
                 break
+            longer = parts
     except Exception:  # a parser may raise anything on a hostile text; the next summariser uses none
         return None
-    if draft is None:
+    if parts is None:
         return None
+    draft = "".join(_fill(parts, longer, fits) if parts is not longer else parts)
     # Drop the note if the summary is longer than the text only because of the note.
     for text in (head + draft, draft):
         tokens = counter.count(text, kind)
         if tokens < whole.original_tokens and len(text) < len(whole.text):
             return Summary(text, summariser.strategy, tokens, whole.original_tokens, lossless=False)
     return whole
+
+
+def _fill(parts: Draft, longer: Draft, fits: Callable[[Draft], bool]) -> Draft:
+    """Return a draft with as many of its first parts as fit replaced by those of the longer draft."""
+    if isinstance(parts, str) or isinstance(longer, str) or len(parts) != len(longer):
+        return parts
+    more = bisect_left(range(1, len(parts)), True, key=lambda count: not fits((*longer[:count], *parts[count:])))
+    return (*longer[:more], *parts[more:])
 
 
 def _header(kind: str, tokens: int) -> str:

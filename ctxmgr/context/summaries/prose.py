@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +22,15 @@ _END = lazy_pattern(r"[.!?]['\")\]*_`]*(?=\s|$)|[。！？]")
 _NO_END = lazy_pattern(
     r"(?:\b(?:e\.g|i\.e|cf|vs|etc|approx|incl|resp|Mr|Mrs|Ms|Dr|Prof|St|No|Fig|Sec|Inc|Ltd|Co)|\b[A-Za-z]|^\d+)\.$"
 )
+
+
+Draft = str | tuple[str, ...]
+"""A draft of a summary. In parts, of which each draft has as many, because the first parts may be taken from a longer draft."""
+
+
+def join_lines(lines: Iterable[str]) -> str:
+    """Return the lines as text, each with its line end."""
+    return "".join(f"{line}\n" for line in lines)
 
 
 def one_line(text: str) -> str:
@@ -97,18 +106,19 @@ _LIMITS = (300, 160, 100, 60)
 class TextSummariser:
     """Summarises prose by its paragraphs, and a log, a table or one very long line by its first and last lines."""
 
-    strategy = "text/1"
+    strategy = "text/2"
     kinds = frozenset({TEXT})
     target = 25
     limit = 64_000_000
 
-    def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield summaries, the last one in a single line."""
+    def drafts(self, text: str, kind: str) -> Iterator[Draft]:
+        """Yield summaries by paragraph, then by lines, the last one in a single line."""
         if len(text) <= 1_000_000:
             paragraphs = [part for part in re.split(r"\n[ \t\r]*\n", text.strip()) if part.strip()]
             if len(paragraphs) >= _MIN_PARAGRAPHS:
                 for limit in _LIMITS:
-                    yield "\n\n".join(first_sentence(part, limit) for part in paragraphs) + "\n"
+                    first, *others = (f"{first_sentence(part, limit)}\n" for part in paragraphs)
+                    yield (first, *(f"\n{sentence}" for sentence in others))
         yield from beginnings(text)
 
 
@@ -213,21 +223,21 @@ class _Definition:
 class LineSummariser:
     """Lists the lines that open a definition, a key or a heading, with the comment above; for code, also lines of the body."""
 
-    strategy = "lines/2"
+    strategy = "lines/3"
     kinds = frozenset(KINDS) - {TEXT}
     target = 30
     limit = 64_000_000
 
-    def drafts(self, text: str, kind: str) -> Iterator[str]:
+    def drafts(self, text: str, kind: str) -> Iterator[Draft]:
         """Yield summaries: with comments, without them, with only the outer levels of data; else those of plain text."""
         notation = NOTATIONS[kind]
         found = list(_definitions(text, notation, fenced=kind == MARKDOWN))
         mark = "//" if notation.comments[:1] and notation.comments[0].startswith("//") else "#"
         for count in BODY_LINES if found and kind in _CODE else ():
-            yield "\n".join(_write(found, 160, mark, count)) + "\n"
+            yield tuple(_write(found, 160, mark, count))
         for comment in (160, 80, 0):
             if found:
-                yield "\n".join(_write(found, comment, mark)) + "\n"
+                yield tuple(_write(found, comment, mark))
         if kind in ("yaml", "json") and found:
             for levels in (3, 2, 1):
                 yield from _outer(found, levels)
@@ -280,9 +290,9 @@ def _write(found: Sequence[_Definition], limit: int, mark: str, count: int = 0) 
     for definition in found:
         sentence = first_sentence(definition.comment, limit) if limit and definition.comment else ""
         indent = " " * min(definition.indent, 40)
-        yield f"{indent}{definition.opening.strip()}" + (f"  {mark} {sentence}" if sentence else "")
-        if count:
-            yield from cut_body(body_lines(definition.body), count, indent + "    ")
+        opening = f"{indent}{definition.opening.strip()}" + (f"  {mark} {sentence}" if sentence else "")
+        body = cut_body(body_lines(definition.body), count, indent + "    ") if count else ()
+        yield join_lines([opening, *body])
 
 
 def _outer(found: Sequence[_Definition], levels: int) -> Iterator[str]:
@@ -334,7 +344,6 @@ _LEVELS = (
     _Detail(120, 1, 0, 0, 0),
     _Detail(90, 0, 0, 0, 0),
     _Detail(60, 0, 0, 0, 0),
-    _Detail(30, 0, 0, 0, 0),
     _Detail(0, 0, 0, 0, 0),
 )
 
@@ -345,18 +354,22 @@ _LEVELS = (
 class MarkdownSummariser:
     """Summarises CommonMark with tables; inline markup is not parsed and stays as it is."""
 
-    strategy = "markdown/2"
+    strategy = "markdown/3"
     kinds = frozenset({MARKDOWN})
     target = 25
     limit = 1_000_000
 
-    def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield summaries. The last one has only the headings, or the first sentence if there is no heading."""
+    def drafts(self, text: str, kind: str) -> Iterator[Draft]:
+        """Yield summaries by section. The last one has only the headings, or the first sentence if there is no heading."""
         found = blocks(text)
         for detail in _LEVELS:
-            draft = "\n".join(_summary_lines(found, detail))
-            if draft:
-                yield draft + "\n"
+            sections: list[list[str]] = [[]]
+            for line, heading in _summary_lines(found, detail):
+                if heading:
+                    sections.append([])
+                sections[-1].append(line)
+            if any(sections):
+                yield tuple(map(join_lines, sections))
 
 
 def blocks(text: str) -> list[Block]:
@@ -429,23 +442,23 @@ def _front_matter(text: str) -> tuple[list[str], str]:
     return ([line.rstrip() for line in lines[1:end]], "\n".join(lines[end + 1 :])) if end else ([], text)
 
 
-def _summary_lines(found: Sequence[Block], detail: _Detail) -> Iterator[str]:
-    """Yield the lines of a summary, which contains only the first paragraphs of each section."""
+def _summary_lines(found: Sequence[Block], detail: _Detail) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of a summary, each with whether it is a heading. Of each section it has only the first paragraphs."""
     most = max(1, detail.paragraphs)
     remaining, only = most, not any(block.role == "heading" for block in found)
     shorten = first_sentences if detail.paragraphs else first_sentence
     for block in found:
         if block.role == "heading":
             remaining = most
-            yield block.lines[0]
+            yield block.lines[0], True
         elif block.role == "text":
             least = 80 if only else 0
             if remaining and (text := shorten(block.lines[0], max(detail.sentence, least))):
-                yield from (text, "")
+                yield from ((text, False), ("", False))
                 remaining, only = remaining - 1, False
         else:
             lines = list(_block_lines(block, detail))
-            yield from lines
+            yield from ((line, False) for line in lines)
             if lines and block.role == "list" and not detail.paragraphs:
                 remaining = 0
 

@@ -7,8 +7,9 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
-from ctxmgr.context.summaries.prose import beginnings, first_paragraph, first_sentence, one_line, shorten
+from ctxmgr.context.summaries.prose import Draft, beginnings, first_paragraph, first_sentence, join_lines, one_line, shorten
 from ctxmgr.text.tokens import PYTHON
 
 MAX_FUNCTION_LINES = 60
@@ -157,7 +158,7 @@ _LEVELS = (
     _Detail(docs=100, private_docs=40, whole=False, fields=60, constants=30, imports=200),
     _Detail(docs=72, private_docs=0, whole=False, fields=40, constants=0, imports=200),
     _Detail(docs=48, private_docs=0, whole=False, fields=30, constants=0, imports=120),
-    _Detail(docs=0, private_docs=0, whole=False, fields=30, constants=0, imports=80),
+    _Detail(docs=48, private_docs=0, whole=False, fields=0, constants=0, imports=0),
     _Detail(docs=0, private_docs=0, whole=False, fields=0, constants=0, imports=0),
 )
 """What a summary shows, from the most detailed to the shortest that says anything."""
@@ -166,30 +167,32 @@ _LEVELS = (
 class PythonSummariser:
     """Summarises Python by its syntax tree: modules and classes, also in ``if``, ``try``, ``with``; no inner functions."""
 
-    strategy = "python/2"
+    strategy = "python/3"
     kinds = frozenset({PYTHON})
     target = 30
     limit = 600_000
 
-    def drafts(self, text: str, kind: str) -> Iterator[str]:
+    def drafts(self, text: str, kind: str) -> Iterator[Draft]:
         """Yield stubs, the last one with only signatures. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # e.g. an invalid escape in somebody's string
             tree = ast.parse(text.removeprefix("\ufeff"))
         for detail in _LEVELS:
-            lines = [*_docstring(tree, detail, "", private=False), *_imports(tree, detail), *_members(tree.body, detail, "")]
-            if lines:
-                yield "\n".join(lines) + "\n"
+            head = [*_docstring(tree, detail, "", private=False), *_imports(tree, detail)]
+            parts = [head, *_members(tree.body, detail, "")]
+            if any(parts):
+                yield tuple(map(join_lines, parts))
         if not any(isinstance(node, Definition) for node in ast.walk(tree)):
             yield from beginnings(text)  # a module that only holds data
 
 
-def _members(body: Sequence[ast.stmt], detail: _Detail, indent: str) -> Iterator[str]:
+def _members(body: Sequence[ast.stmt], detail: _Detail, indent: str) -> Iterator[list[str]]:
+    """Yield the lines of each member, of which there are as many at every level of detail."""
     for node in body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _definition(node, detail, indent)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
-            yield from _assignment(node, detail, indent)
+            yield list(_assignment(node, detail, indent))
         else:
             for part in _inner_blocks(node):
                 yield from _members(part, detail, indent)
@@ -206,20 +209,24 @@ def _inner_blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
         yield from (case.body for case in node.cases)
 
 
-def _definition(node: Definition, detail: _Detail, indent: str) -> Iterator[str]:
+def _definition(node: Definition, detail: _Detail, indent: str) -> Iterator[list[str]]:
     lines: list[str] | None = getattr(node, "signature_lines", None)
     if lines is None:
         lines = _signature(node)
         vars(node)["signature_lines"] = lines  # stored: every draft needs them, and unparsing takes most of the time
     *decorators, signature = lines
     inner = list(_docstring(node, detail, indent + "    ", private=_is_private(node.name)))
+    members: list[list[str]] = []
     if isinstance(node, ast.ClassDef):
-        inner += _members(node.body, detail, indent + "    ")
+        members = list(_members(node.body, detail, indent + "    "))
+        # Only a method is in every draft. Another draft may lack the fields, and a class without a body is no Python.
+        if not any(isinstance(part, Definition) for part in ast.walk(node) if part is not node):
+            inner, members = [*inner, *chain.from_iterable(members)], []
     elif detail.body:
         inner += first_lines(node, detail.body, indent + "    ")
-    yield from (indent + line for line in decorators)
-    yield indent + signature + ("" if inner else " ...")
-    yield from inner
+    opening = indent + signature + ("" if inner or any(members) else " ...")
+    yield [*(indent + line for line in decorators), opening, *inner]
+    yield from members
 
 
 def _signature(node: Definition) -> list[str]:

@@ -61,6 +61,7 @@ _SUMMARY = lazy_pattern(
     re.IGNORECASE,
 )
 """Lines that only count or repeat the error."""
+_FAILED_BECAUSE = lazy_pattern(r"(?i)(?:failed|error)\b[^\n]{0,200}:: ?\S[^\n]{0,200} - \w")
 _DECORATION = lazy_pattern(r"^[│╷╵|>\s]{1,12}|^(?:remote|npm (?:err!|error)|E)(?::|\s)\s*|</?tool_use_error>", re.IGNORECASE)
 _ASSERTED = lazy_pattern(r"^(?:assert\b|Expected|Received|[+-] ?(?:expected|actual)|AssertionError:)")
 _SPECIFIC = lazy_pattern(r"['\"`‘“][^'\"`]{2,80}['\"`’”]|\w/\w|\w\.\w|\d{2}|\w_\w|\s-{1,2}\w")
@@ -156,7 +157,8 @@ def _find_passed_frames(texts: Sequence[str]) -> set[int]:
 
 def _score_line(line: str) -> int:
     if _SUMMARY.search(line):
-        return -1
+        # "FAILED test_a.py::test_b - AssertionError: ..." says why, and a bare count does not.
+        return -1 if _FAILED_BECAUSE.match(line) else -2
     score = (
         3 if _PLACED.search(line) or _ASSERTED.match(line) else 2 if _NAMED.match(line) else 1 if _TELLING.search(line) else 0
     )

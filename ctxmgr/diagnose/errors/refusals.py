@@ -310,7 +310,7 @@ _UNKNOWN = tuple(
         rf"\b{_FINDS} (?:any |the |an? )?(?P<noun>(?:[a-z-]{{2,24}} ){{0,3}}?)(?:named |called |for |of "
         rf")?{_QUOTED.replace('(', '(?P<name>', 1)}",
         rf"\b{_FINDS} (?:any |the |an? )?(?P<noun>(?:[a-z-]{{2,24}} ){{0,2}}?)(?:named |called "
-        rf")?{_MAYBE_QUOTED.replace('(', '(?P<name>', 1)}(?=[\s.,;:]|$)",
+        rf")?{_MAYBE_QUOTED.replace('(', '(?P<name>', 1)}(?=[.,;:]|\s(?!(?:named|called) )|$)",
         rf"(?:^|[\s:]){_MAYBE_QUOTED.replace('(', '(?P<name>', 1)}: no such (?P<noun>[a-z-]{{2,24}}(?: or [a-z]{{2,20}})?)",
         r"\binstall the (?P<name>[\w:.@/-]{2,80}) (?P<noun>module|package|crate|gem|library)",
         rf"\bdon't know how to (?:make|build)(?P<noun> target| task)? {_MAYBE_QUOTED.replace('(', '(?P<name>', 1)}",

@@ -485,6 +485,14 @@ def same_answer(evidence: Evidence, find: Callable[[EntryView], re.Match[str] | 
     return SameAnswer(*found[0], len(found)) if len(found) >= _LEAST_SAME else None
 
 
+def _is_answered_since(evidence: Evidence, row: ErrorRow, entry: EntryView) -> bool:
+    """Whether a later call of the kind that a row is about, in another form, had another answer."""
+    later = (each for each in evidence.tail if each.index > entry.index and each.agent == entry.agent and each.status == "ok")
+    return row.caller is not None and any(
+        row.caller.search(command_of(each) or each.action) and match_row(evidence, each, row) is None for each in later
+    )
+
+
 def known_success(kind: str, evidence: Evidence) -> Diagnosis | None:
     """Return what the rows of the table say about a repeated success; None if a call fails."""
     if evidence.failing_calls:
@@ -493,7 +501,7 @@ def known_success(kind: str, evidence: Evidence) -> Diagnosis | None:
     rows = {id(row): row for entry in last[-_MOST_SINCE:] for row, _ in matching_rows(evidence, entry) if row.ok}
     for row in rows.values():
         same = same_answer(evidence, partial(match_row, evidence, row=row))
-        if same is not None:
+        if same is not None and not _is_answered_since(evidence, row, same.entry):
             own = min(same.times, len(evidence.equal_calls(same.entry)))
             forms = " and other forms of it say" if own < same.times else " says"
             start = f"{call_phrase(same.entry)}{forms} the same {same.times} times"

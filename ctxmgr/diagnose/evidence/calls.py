@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from ctxmgr.detect.step import reported_exit_code
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import canonical
-from ctxmgr.diagnose.evidence.texts import clean, clip, clock, code, strip_wrapper, text_of
+from ctxmgr.diagnose.evidence.texts import clean, clip, clip_middle, clock, code, strip_wrapper, text_of
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.view import EntryView
 
@@ -354,6 +354,31 @@ def _flatten(value: Any) -> str:
     return "\n".join(reversed(parts))
 
 
+def input_text(entry: EntryView) -> str:
+    """Return a call's input as text; the name of the argument is left out if there is only one text."""
+    fields = fields_of(entry)
+    return flat_text(next(iter(fields.values())) if len(fields) == 1 else entry.input)
+
+
+def flat_text(value: Any) -> str:
+    """Return a JSON value as a reader would write it: texts unquoted, members as ``name: value``."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if fields.keys() <= {"type", "text"}:
+            return str(fields.get("text", ""))
+        return ", ".join(f"{name}: {_short(item)}" for name, item in list(fields.items())[:12])
+    if isinstance(value, list):
+        items = cast("list[Any]", value)[:12]
+        return "\n".join(flat_text(item) if isinstance(item, dict | str) else _short(item) for item in items)
+    return "" if value is None else str(value)[:200]
+
+
+def _short(value: Any) -> str:
+    return clip_middle(value, 400) if isinstance(value, str) else clip_middle(str(value), 200)
+
+
 def program_name(entry: EntryView) -> str:
     """Return the program that a command runs last, else the name of the tool."""
     # Filters at the end of a pipe are not what fails.
@@ -383,6 +408,11 @@ _ALTERS = lazy_pattern(
     r"|^git (?:\S+ )*?(?:branch|remote)\s+(?!-[arv]+(?:\s|$)|--(?:list|all|show)|show\b|get-url\b)\S"
     r"|\b(?:install|uninstall|add|remove|upgrade|update|init)\b|--(?:fix|write|snapshot-update|updateSnapshot|in-place)\b"
 )
+# `python3 -c 'import time; time.sleep(20)'`
+_PAUSES = lazy_pattern(
+    r"python3? -c (['\"])(?:\s*(?:import time|from time import sleep|(?:time\.)?sleep\([\d.]{1,9}\)"
+    r"|print\([^()\n;>]{0,200}\))\s*;?){1,9}\1"
+)
 _OPENS = lazy_pattern(r"(?i:^(?:open|log|visit|check_?in|check_?out))(?![a-z])|(?i:navigate|goto)")
 _WRITES_ROWS = lazy_pattern(
     r"(?i)\b(?:insert\s+into|update\s+\S+\s+set|delete\s+from|merge\s+into|replace\s+into|(?:drop|alter|create|truncate|grant|call)\s+\w)"
@@ -397,10 +427,13 @@ def only_looks(entry: EntryView) -> bool:
     if entry.action in SILENT:
         return True
     if command := command_of(entry):
+        if _PAUSES.fullmatch(command):
+            return True
         parts = [part.strip() for part in _PART.split(command) if part.strip()]
         asks = _ASKS_SERVER.match(command) is not None and not _SENDS.search(command)
         return asks or all(_part_looks(part) for part in parts)
-    sends = str(fields_of(entry).get("method", "GET")).upper() not in ("GET", "HEAD")
+    fields = fields_of(entry)
+    sends = str(fields.get("method", "GET")).upper() not in ("GET", "HEAD") or bool(fields.get("chars"))  # keys for a terminal
     if may_change(entry) or sends or _OPENS.search(entry.action) or _WRITES_ROWS.search(call_input(entry)):
         return False
     return vocabulary.classify(entry.action, "", "") in _LOOKS

@@ -18,7 +18,9 @@ if TYPE_CHECKING:  # `session` imports this module
     from ctxmgr.diagnose.evidence.session import Evidence
 
 _MOST_TEXT = 20_000
-_PEOPLE = ("user_message", "user_message_chunk")
+PEOPLE = ("user_message", "user_message_chunk")
+BY_CLIENT = ("error", "nudge", "compaction", "interrupt", "waiting", "rewind", "turn_end", "usage")
+"""Types of the events that a client writes by itself, whatever agent they name."""
 _KEYS = ("text", "content", "message", "summary", "prompt", "question")
 _PRINTED = ("stderr", "stdout", "output")
 STREAMED = ("tool_call_update", "stream", "output", "progress")
@@ -62,7 +64,7 @@ def messages_of(events: Iterable[EventView]) -> list[Message]:
         program = is_inserted(event.data)
         by: By = (
             "user"
-            if event.type in _PEOPLE and not program
+            if event.type in PEOPLE and not program
             else "agent"
             if _is_by_agent(event.type) and not program
             else "program"
@@ -86,6 +88,11 @@ def is_inserted(data: Any) -> bool:
     """Whether a client wrote a message in a person's name. A program that plays the person says what the person wants."""
     fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     return fields.get("synthetic") is True and fields.get("simulated") is not True
+
+
+def starts_agent(data: Any) -> bool:
+    """Whether a message is the text with which another agent started this one."""
+    return isinstance(data, dict) and cast("dict[str, Any]", data).get("origin") == "parentAgent"
 
 
 def _is_by_agent(kind: str) -> bool:

@@ -53,6 +53,9 @@ class Counterpart(NamedTuple):
     entry: EntryView | None
 
 
+_LINE_OF_FILE = lazy_pattern(r"^([^:]*/[^:/]*\.[^:/]+)(?::\d{1,6}){1,2}$")
+
+
 def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView) -> Counterpart | None:
     """Return the recorded name most like one that a call named in vain, or None."""
     best: Counterpart | None = None
@@ -103,7 +106,8 @@ def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView) -> Co
 
 def likeness(one: str, other: str) -> float:
     """Return how similar two names are, 0 to 1. It is 0 for equal names, and for names of different shapes."""
-    first, second = one.casefold().strip("./"), other.casefold().strip("./")
+    # A line of a file is no other file: `src/client.go:44`.
+    first, second = (_LINE_OF_FILE.sub(r"\1", each.casefold().strip("./")) for each in (one, other))
     if first == second or not second or max(len(first), len(second)) > 2.5 * min(len(first), len(second)):
         return 0.0
     plain = ["".join(filter(str.isalnum, each)) for each in (first, second)]

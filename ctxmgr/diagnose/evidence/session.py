@@ -18,6 +18,7 @@ from ctxmgr.diagnose.evidence.calls import (
     call_phrase,
     command_of,
     edited_paths,
+    input_text,
     is_readable,
     may_change,
     only_looks,
@@ -244,8 +245,9 @@ class Evidence:
 
     @cached_property
     def user_texts(self) -> list[Message]:
-        """The messages of people, oldest first."""
-        return [message for message in self.messages[-_MOST_MESSAGES:] if message.by == "user"]
+        """The messages of people, oldest first. A simulated user whose own calls fail is told nothing in its own words."""
+        said = (message for message in self.messages[-_MOST_MESSAGES:] if message.by == "user")
+        return [message for message in said if self.agent is None or message.who != self.agent]
 
     @cached_property
     def last_progress(self) -> EntryView | None:
@@ -435,6 +437,10 @@ class Evidence:
         """Return a text of an entry as a quote; by default its result."""
         said = self.text(entry) if text is None else text
         return Quote(entry=entry.id, source=self.source(entry), text=excerpt(said))
+
+    def quote_call(self, entry: EntryView) -> Quote:
+        """Return a call as a quote: its command, the lines of an edit, else its arguments; several ones with their names."""
+        return self.quote(entry, command_of(entry) or (call_input(entry) if edited_paths(entry) else input_text(entry)))
 
     def quote_message(self, message: Message, text: str | None = None) -> Quote:
         """Return a message, or a part of one, as a quote."""

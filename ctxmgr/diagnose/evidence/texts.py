@@ -6,10 +6,12 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any, cast
 
 from ctxmgr.text.patterns import lazy_pattern
 
+OMISSION = " … "
 SHORT, EXCERPT = 120, 300
 """Characters of a quote within a sentence, and of a separate quote."""
 
@@ -20,6 +22,11 @@ ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", 
 """Text that fetches and runs something, or speaks for the user. It is neither quoted nor searched for names."""
 # Colours and moves (CSI), titles and links (OSC), and sequences of one letter
 _ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)?|[ -/]{0,4}[0-~])")
+# Colours whose escape character is lost; source code that writes one is no colour
+_COLOUR = lazy_pattern(
+    r"(?<!\\033)(?<!\\x1[bB])(?<!\\u001[bB])(?<!\\e)\[(?:\d|[2-4]\d|9[0-7]|10[0-7])(?:;\d{1,3}){0,8}m(?!\])|\[m$", re.MULTILINE
+)
+_COLOUR_END = lazy_pattern(r"\[0m(?!\])|\[m$", re.MULTILINE)
 _SAFE = lazy_pattern(r"[\w@+=~%./:,-]{1,200}")
 _PARTS = (
     "text", "content", "stdout", "stderr", "output", "message", "error", "result", "formatted_output", "aggregated_output",
@@ -28,12 +35,20 @@ _PARTS = (
 
 def clean(text: str) -> str:
     """Return text without escapes and other unprintable characters. Lines and indentation are kept."""
-    if "\x1b" in text:
-        text = _ESCAPE.sub("", text)
-    text = text.replace("\r\n", "\n").replace("\t", "    ")
+    text = strip_escapes(text).replace("\r\n", "\n").replace("\t", "    ")
     if text.replace("\n", "").isprintable():
         return text
     return "".join(char for char in text if char == "\n" or char.isprintable())
+
+
+def strip_escapes(text: str) -> str:
+    """Return text without a terminal's escape sequences, and without colours that have lost their escape character.
+
+    A text is coloured if something ends a colour: a lone `[5m` may be a time.
+    """
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    return _COLOUR.sub("", text) if _COLOUR_END.search(text) else text
 
 
 LINE_NUMBER = r" {0,8}\d{1,7}(?:\t| {4}|→|\| ?|: )"
@@ -43,9 +58,10 @@ NUMBERED = lazy_pattern(rf"^{LINE_NUMBER}", re.MULTILINE)
 
 
 # Text that clients put around an output: Codex up to `Output:`, Gemini CLI down to the process group, OpenHands in brackets,
-# others in tags
+# others in tags; and what ctxmgr itself said there
 _WRAPPER = lazy_pattern(
-    r"^(?:Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code \d+|Original token count: \d+|Output:"
+    r"^(?:\[ctxmgr\] .*|CTXMGR-CONTINUATION: .*"
+    r"|Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code \d+|Original token count: \d+|Output:"
     r"|Command: .*|Directory: .*|Error: \(none\)|Exit [Cc]ode:? \d+|Signal: \(none\)|Background PIDs: \(none\)"
     r"|Process Group PGID: .*"
     r"|Command output:|```|exit=\d+|Command executed\.|Command execution was not successful, resulting in exit code \d+\."
@@ -78,6 +94,14 @@ def clip(text: str, limit: int) -> str:
         return text
     head = (limit - 1) * 2 // 3
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
+
+
+def clip_middle(text: str, limit: int) -> str:
+    """Return text of at most ``limit`` characters; a longer one loses its middle: errors often say most at their ends."""
+    if len(text) <= limit:
+        return text
+    room = limit - len(OMISSION)
+    return f"{text[: room // 2]}{OMISSION}{text[len(text) - (room - room // 2) :]}"
 
 
 # What follows a semicolon in lower case, or begins with a quoted name, goes on with the same sentence
@@ -238,7 +262,19 @@ def join_texts(texts: Sequence[str]) -> str:
     return f"{', '.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else "".join(texts)
 
 
+_DAY: ContextVar[str | None] = ContextVar("day", default=None)
+"""The only day of the records at hand, which a time need not name; "" if they have several, None if they have no times."""
+
+
+def tell_days(times: Iterable[str | None]) -> None:
+    """Let `clock` name the day of a time from now on, if these times are of several days, or the time of another one."""
+    days = {ts[:10] for ts in times if ts}
+    _DAY.set(None if not days else days.pop() if len(days) == 1 else "")
+
+
 def clock(ts: str | None) -> str:
-    """Return the time of day of a record in words, " at 12:03", or ""."""
-    match = re.match(r"\d{4}-\d\d-\d\d[T ](\d\d:\d\d)", ts or "")
-    return f" at {match.group(1)}" if match else ""
+    """Return the time of a record in words, " at 12:03", with its day where that is in doubt, or ""."""
+    match = re.match(r"(\d{4}-(?:0[1-9]|1[0-2])-[0-3]\d)[T ](\d\d:\d\d)", ts or "")
+    if match is None:
+        return ""
+    return f" at {match[2]}" if _DAY.get() in (None, match[1]) else f" on {match[1]} at {match[2]}"

@@ -95,6 +95,11 @@ _RARE, _RARE_NAME = 0.2, 0.1
 _YEAR = lazy_pattern(r"(?:19|20)\d\d")
 _SAYS_LITTLE = lazy_pattern(r"\d{1,3}|asser\w*|expec\w*|optio\w*")
 """Short numbers, and usual words of checks and usage texts."""
+_UNSURE = lazy_pattern(
+    r"(?i)\b(?:am|are|is|was|i['’]m|do|does|did|can|could)?(?: not|n['’]t)\s+(?:really |quite |exactly |too )?"
+    r"(?:sure|certain|know|remember|recall|understand|aware)\b"
+)
+"""Words with which people say what they don't know. They bind nobody."""
 _LETTERS = lazy_pattern(r"[A-Za-z]{2,}")
 _LABEL = lazy_pattern(r"\w[:=]")
 
@@ -131,7 +136,7 @@ class RelatedLine(NamedTuple):
     @property
     def binds(self) -> bool:
         """Whether a person says how to do something."""
-        return self.by_user and BINDS.search(self.line) is not None
+        return self.by_user and not self.line.endswith("?") and BINDS.search(_UNSURE.sub("", self.line)) is not None
 
     @property
     def sentence(self) -> str:
@@ -162,13 +167,23 @@ class _Record(NamedTuple):
     words: set[str]
 
 
+class _Piece(NamedTuple):
+    """A line or a part of one: its words, and the line in which it stands from ``start`` to ``end``."""
+
+    text: str
+    line: str
+    start: int
+    end: int
+
+
 class CandidateLine(NamedTuple):
-    """A line or a sentence of a record, and its features."""
+    """A line or a sentence of a record, its features, and where it stands."""
 
     record: _Record
     position: int
     text: str
     features: LineFeatures
+    piece: _Piece
 
 
 def find_related_lines(evidence: Evidence, steps: Sequence[EntryView]) -> list[RelatedLine]:
@@ -200,6 +215,10 @@ class RecordSearch:
         # Plain words in the calls' input say what the calls do, not how they fail, so only names are used from there.
         self.error_words = _comparison_words("\n".join(reasons(evidence, steps, _MOST_TEXT // 10)))
         coded = [word for word in _comparison_words(asked) if _CODED.search(word)]
+        line = telling_line(evidence, steps[0]).casefold()
+        # If the error names one of a tool's values, the other values are not what fails.
+        if evidence.has_failed(steps[0]) and not command_of(steps[0]):
+            coded = [word for word in coded if word in line] or coded
         named = {*coded, *(part for word in coded for part in _comparison_words(word.rstrip("/").rpartition("/")[2]))}
         self.telling = {
             word for word in (*self.error_words, *named) if not _SAYS_LITTLE.fullmatch(word) and not _YEAR.fullmatch(word)
@@ -209,7 +228,6 @@ class RecordSearch:
         task = evidence.user_texts[0].text[:_MOST_TEXT] if evidence.user_texts else ""
         self.task_names, self.task_words = set(find_names(task)), _comparison_words(task)
         self.fails = evidence.has_failed(steps[0])
-        line = telling_line(evidence, steps[0]).casefold()
         self.named = {word[:_STEM_LENGTH] for word in re.findall(r"[a-z]{5,}", line) if word not in COMMON}
         self.agent = steps[0].agent
         weights = dict.fromkeys(_comparison_words(said), _FAR_WORD) | dict.fromkeys(self.call_words, 1.0)
@@ -251,14 +269,13 @@ class RecordSearch:
         found: list[CandidateLine] = []
         ordered = sorted(self.records, key=lambda each: (not each.words and isinstance(each.place, EntryView), each.number))
         for record in ordered:
-            texts = list(_split_record(record, self.agent, self.known))
-            if len(found) + len(texts) > _MOST_CANDIDATES:
+            pieces = list(_split_record(record, self.agent, self.known))
+            if len(found) + len(pieces) > _MOST_CANDIDATES:
                 break
-            of_record = self._record_features(record, len(texts))
-            found += [
-                CandidateLine(record, position, text, LineFeatures(**of_record, **self._text_features(text), position=position))
-                for position, text in enumerate(texts)
-            ]
+            of_record = self._record_features(record, len(pieces))
+            for position, piece in enumerate(pieces):
+                features = LineFeatures(**of_record, **self._text_features(piece.text), position=position)
+                found.append(CandidateLine(record, position, piece.text, features, piece))
         return found
 
     def _record_features(self, record: _Record, lines: int) -> dict[str, Any]:
@@ -329,7 +346,7 @@ class RecordSearch:
         )  # fmt: skip
 
 
-def _split_record(record: _Record, agent: str | None, known: str) -> Iterator[str]:
+def _split_record(record: _Record, agent: str | None, known: str) -> Iterator[_Piece]:
     """Yield the lines of a record; from a person its sentences; for a call of another agent than ``agent`` first the call.
 
     The call counts if it has a name that ``known`` lacks: the decisive part may be in its input, such as a key or an address.
@@ -339,8 +356,12 @@ def _split_record(record: _Record, agent: str | None, known: str) -> Iterator[st
         given = " ".join(record.request.split())
         # A variable may be called by a word of errors, such as MODE or KEY, which is no name elsewhere.
         if any(name not in known for name in [*find_names(given), *_VARIABLE.findall(command_of(place))]):
-            yield clip(f"$ {given}" if command_of(place) else f"{place.action} {given}", _CALL)
-    yield from split_sentences(record.said) if _is_by_user(place) else _split_into_pieces(record.said)
+            yield _whole_line(clip(f"$ {given}" if command_of(place) else f"{place.action} {given}", _CALL))
+    yield from map(_whole_line, split_sentences(record.said)) if _is_by_user(place) else _split_into_pieces(record.said)
+
+
+def _whole_line(text: str) -> _Piece:
+    return _Piece(text, text, 0, len(text))
 
 
 def _source_of_value(place: EntryView | Message) -> tuple[str, str] | None:
@@ -372,7 +393,11 @@ def _list_places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tup
             continue  # the agent's own attempts
         yield entry, _requested_text(entry), evidence.text(entry)[:_MOST_TEXT]
     for message in reversed(evidence.messages[-_MOST_RECORDS:]):
-        if message.kind == "compaction" or message.by == "user" or (message.by == "agent" and message.who != steps[0].agent):
+        if (
+            message.kind == "compaction"
+            or (message.by == "user" and message.who != steps[0].agent)
+            or (message.by == "agent" and message.who != steps[0].agent)
+        ):
             yield message, "", message.text[:_MOST_TEXT]
 
 
@@ -384,15 +409,15 @@ def _describe_record(
     place = record.place
     by_user = _is_by_user(place)
     whole = list(_split_record(record, search.agent, search.known))
-    is_short = sum(map(len, whole)) + 3 * len(whole) <= _MOST_SHOWN and not by_user
-    texts = whole if is_short else [each.text for each in sorted(chosen, key=lambda each: each.position)]
-    line_text = line if by_user else " ⏎ ".join(whole if is_short else [each.text for each in chosen])
+    is_short = sum(len(each.text) for each in whole) + 3 * len(whole) <= _MOST_SHOWN and not by_user
+    shown = _join_pieces(whole if is_short else [each.piece for each in sorted(chosen, key=lambda each: each.position)])
+    line_text = line if by_user else " ⏎ ".join(each.text for each in (whole if is_short else chosen))
     names = [name for name in quotable_parts(line_text) if name not in search.known and not _is_known(name, search.known)]
     names.sort(key=lambda name: _COUNTED.fullmatch(name) is not None)
     # Names that the user mentioned and the calls lack make it relevant too.
     of_failure = search.shares(record) or not search.by_user.isdisjoint(names)
     if isinstance(place, Message):
-        said = evidence.quote_message(place, "\n".join(texts))
+        said = evidence.quote_message(place, shown)
         if by_user:
             return RelatedLine(relevance, clean(said.source), line, names, None, by_user=True, of_failure=of_failure)
         source = clean(f"what {agent_name(place.who, 60)} said{clock(place.at)}")
@@ -400,9 +425,10 @@ def _describe_record(
         return RelatedLine(relevance, source, line, names, None, quote=quote, of_failure=of_failure)
     if _EMPTY.fullmatch(line) and (place.agent == evidence.agent or not may_change(place)):
         return None
-    shared = [] if names else [name for name in find_names("\n".join(whole)) if name in search.known and _CODED.search(name)]
+    every = "\n".join(each.text for each in whole)
+    shared = [] if names else [name for name in find_names(every) if name in search.known and _CODED.search(name)]
     source = evidence.source(place)
-    quote = evidence.quote(place, "\n".join(texts))
+    quote = evidence.quote(place, shown)
     return RelatedLine(relevance, source, line, names, place.id, shared, quote=quote, of_failure=of_failure)
 
 
@@ -420,23 +446,44 @@ def _is_known(member: str, known: str) -> bool:
     return bool(value) and name in known and value in known
 
 
-def _split_into_pieces(said: str) -> Iterator[str]:
+def _join_pieces(pieces: Sequence[_Piece]) -> str:
+    """Return pieces as they stand in their lines, in their order, with a mark where a part of a line is left out."""
+    rows: list[str] = []
+    last: _Piece | None = None
+    for each in pieces:
+        text = each.line[each.start : each.end]
+        if last is None or last.line is not each.line or each.start < last.end:
+            rows.append(f"{'… ' if each.start else ''}{text}")
+        else:
+            between = each.line[last.end : each.start]
+            rows[-1] = f"{rows[-1].removesuffix(' …')}{between if not between.strip(' ,') else ' … '}{text}"
+        rows[-1] += " …" if each.end < len(each.line) else ""
+        last = each
+    return "\n".join(rows)
+
+
+def _split_into_pieces(said: str) -> Iterator[_Piece]:
     """Yield the lines of a text; long lines as sentences or members. Orders and a client's lines around it are left out."""
     for row in said.split("\n")[:_MOST_LINES]:
         line = _NUMBERED.sub("", row).strip()
         if not line or ORDERS.search(row) or _HEADER.match(row):
             continue
         if len(line) <= _MOST_LINE:
-            yield line
+            yield _whole_line(line)
             continue
-        piece = ""
-        for part in _JOINT.split(line):
-            if piece and len(piece) + len(part) > _MOST_LINE:
-                yield piece[:_MOST_LINE]
-                piece = ""
-            piece = f"{piece} {part}".strip()
+        joints = [match.span() for match in _JOINT.finditer(line)]
+        piece, start, end = "", 0, 0
+        for begin, stop in zip([0, *(end for _, end in joints)], [*(start for start, _ in joints), len(line)], strict=True):
+            if piece and len(piece) + stop - begin > _MOST_LINE:
+                yield _cut_piece(piece, line, start, end)
+                piece, start = "", begin
+            piece, end = f"{piece} {line[begin:stop]}".strip(), stop
         if piece:
-            yield piece[:_MOST_LINE]
+            yield _cut_piece(piece, line, start, end)
+
+
+def _cut_piece(text: str, line: str, start: int, end: int) -> _Piece:
+    return _Piece(text[:_MOST_LINE], line, start, end if len(text) <= _MOST_LINE else start + _MOST_LINE)
 
 
 def quotable_parts(text: str) -> list[str]:

@@ -54,6 +54,12 @@ _PRESCRIBES = lazy_pattern(
     re.IGNORECASE,
 )
 """Words with which people say how to do something."""
+_IDENTIFIES = lazy_pattern(r"\bmy (?:\w+ ){0,2}(?:id|name|e-?mail|number)\b\W{0,3}(?:(?:is|here)\W{0,3})?$", re.IGNORECASE)
+_ASKS_TO_LOOK = lazy_pattern(
+    r"(?:^|[,;:] |\b(?:please|yes|and|to|you|also|just|go ahead|then)\b,? )"
+    r"(?:check|search|look|find|see|show|list|tell|review)\b",
+    re.IGNORECASE,
+)
 _HOLDER = lazy_pattern(
     r"^(?:lock_?)?(?:holder|owner|held_?by|locked_?by|claimed_?by|assignee|assigned_?to|leased_?(?:to|by)|used_?by)$", re.I
 )
@@ -181,10 +187,10 @@ class CauseExplanation(NamedTuple):
         rest = [each for each in steps if each not in spoken]
         stated = self.found.kind in _STATED
         if len(own[0]) <= (_STATED_STEP if stated else _SHORT_STEP):
-            return _join_sentences([*spoken, own[0], *rest, *own[1:]])
+            return _join_sentences([*spoken, own[0], *rest, *own[1:]], own[0])
         # The error's advice comes before the names in the error and the names from the user.
         names = [each for each in rest if stated and each.startswith((_BEGIN, "Give the call "))]
-        return _join_sentences([*spoken, *(each for each in rest if each not in names), *own, *names])
+        return _join_sentences([*spoken, *(each for each in rest if each not in names), *own, *names], own[0])
 
 
 def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> CauseExplanation:
@@ -314,6 +320,7 @@ def _find_named_by_user(
         names = [
             name for name in find_names(sentence)
             if name not in asked and name not in found.cause and not name.isupper() and not _UNIT.fullmatch(name)
+            and not _is_no_new_value(name, sentence)
             and (("/" in name and not is_file_name(name)) or not _was_used(evidence, name))
         ]  # fmt: skip
         if names and _find_stems(sentence) & about and not is_forbidden(sentence, names):
@@ -324,6 +331,20 @@ def _find_named_by_user(
                 [evidence.quote_message(message, sentence)],
             )
     return None
+
+
+def _is_no_new_value(name: str, sentence: str) -> bool:
+    """Whether a sentence names what is to be replaced, "from A to B", or who speaks, "my user ID is A"."""
+    old = rf"[`'\"]?{re.escape(name)}[`'\"]?(?![\w-])"
+    return _IDENTIFIES.search(sentence.partition(name)[0]) is not None or (
+        re.search(
+            rf"\b(?:from|change|replace|rename|swap|move)\s+(?:the \w+ )?{old}\s+(?:to|with|by|into|for)\b"
+            rf"|\b(?:instead of|rather than|not|no longer|replac\w+|remov\w+)\s+(?:the \w+ )?{old}",
+            sentence,
+            re.IGNORECASE,
+        )
+        is not None
+    )
 
 
 def _was_used(evidence: Evidence, name: str) -> bool:
@@ -398,11 +419,13 @@ def _find_program(entry: EntryView) -> str:
     return " ".join([program, *plain[:1]]) if _INTERPRETS.match(program) else program
 
 
-def _join_sentences(parts: Sequence[str]) -> str:
-    """Return the first sentences that fit."""
+def _join_sentences(parts: Sequence[str], essential: str = "") -> str:
+    """Return the first sentences that fit, among them the essential one, to which those after it may refer."""
+    room = MOST_STEP - len(essential)
     step = ""
     for each in parts:
-        if each and len(step) + len(each) + 1 < MOST_STEP:
+        if each and (each == essential or len(step) + len(each) + 1 < room):
+            room += len(essential) if each == essential else 0
             step += f"{each} "
     return step.strip()
 
@@ -489,6 +512,9 @@ def _find_sentence_of_person(evidence: Evidence, entry: EntryView, topic: Topic 
     for message, sentence in user_sentences(evidence):
         names = [name for name in _NAME.findall(sentence) if name.rstrip("/.") not in given_text]
         if not names or not _PRESCRIBES.search(sentence) or is_forbidden(sentence, names) or sentence in found.cause:
+            continue
+        # A look that works each time is what such a sentence asks for.
+        if _ASKS_TO_LOOK.search(sentence) and not evidence.has_failed(entry) and not may_change(entry):
             continue
         on_topic = topic is not None and topic.words.search(sentence) is not None
         if on_topic or (_find_stems(sentence) & about and not _is_task(evidence, sentence)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
+from ctxmgr.access.guard import AccessGuard, signature
 from ctxmgr.access.patterns import USER, check_agent, quote_name
 from ctxmgr.access.rules import Rules
 from ctxmgr.base.paths import is_url
@@ -99,17 +100,45 @@ class FilteredStore(Store):
         """Write records into the whole history, all or none, if the agent may; see `Store.append`.
 
         Raises:
-            Denied: the agent may not write one of them.
+            Denied: the agent may not write one of them, or another one signed it.
             NotFound: one of them names an entry or a note that is missing or hidden.
             InvalidInput, Conflict, StorageFailed, Busy: as `Store.append`.
         """
+        return self._append(records, on_conflict=on_conflict, doubles=doubles)
+
+    def append_own(self, records: Iterable[Record]) -> AppendResult:
+        """Write records that the program itself signed; else as `append`."""
+        return self._append(records, own=True)
+
+    def _append(
+        self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False, own: bool = False
+    ) -> AppendResult:
         self._require_writable()
         given = [check(record) for record in records]
         self.catch_up()
-        WritePermissions(self, self._extract, self._rules, given).require()
+        try:
+            WritePermissions(self, self._extract, self._rules, given).require(own=own)
+        except Denied as error:
+            self._log_denial(error)
+            raise
         done = self.source.append(given, on_conflict=on_conflict, doubles=doubles)
         self.catch_up()
         return done
+
+    def signature(self, author: str | None) -> str | None:
+        """Return the agent, the only one as whom it may sign.
+
+        Raises:
+            Denied: it names another author.
+        """
+        try:
+            return signature(self.agent, author)
+        except Denied as error:
+            self._log_denial(error)
+            raise
+
+    def _log_denial(self, error: Denied) -> None:
+        AccessGuard(self.source, self.agent, self._rules).log("write history", "write", failed=error.message)
 
     def append_encoded(self, record: Record, body: bytes) -> AppendResult:
         """Write a record into the whole store, as `append` does."""
@@ -197,11 +226,11 @@ class WritePermissions:
             if record["kind"] in ("entry", "note", "snapshot", "event")
         }
 
-    def require(self) -> None:
-        """Check that all records may be written.
+    def require(self, *, own: bool = False) -> None:
+        """Check that all records may be written. ``own``: the program signed them, so the agent need not have.
 
         Raises:
-            Denied: a record needs a permission that the agent does not have.
+            Denied: a record needs a permission that the agent does not have, or another one signed it.
             NotFound: a record names a record that is missing or hidden.
             Conflict: a record has the id of a hidden record.
         """
@@ -218,6 +247,8 @@ class WritePermissions:
                         f"in session {quote_name(session)}"
                     )
                     raise Denied(message, _HINT)
+            if record["kind"] == "note" and not own:
+                signature(self._agent, record.get("author"))
         for record in self._records:
             self._require_new(record, storable(record["session"]))
 

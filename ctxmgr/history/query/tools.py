@@ -195,24 +195,25 @@ def _check_times(request: Any) -> None:
 
 
 def add_note(store: Store, request: Any) -> Plain:
-    """Attach a note to entries, and return the note.
+    """Attach a note to entries, and return the note. An agent signs it as itself.
 
     Raises:
+        Denied: an agent signs as another one, or may not write the history of the entries.
         InvalidInput: "Note content cannot be empty", or no entries named.
         NoHistory: "No history available". OutOfBounds: "Index out of bounds".
         NotFound: a link names nothing that exists.
     """
     # If no session is named, the first entry determines it.
     key = session_key(store, request.session, next(iter(request.entry_ids), None))
-    record = note_record(store, key, request)
+    record = note_record(store, key, request, store.signature(request.author))
     store.append([record])
     note = store.annotations.note_row(session_key(store, record["session"]) or 0, record["id"])
     assert note is not None, "an appended note can be read back"
     return note
 
 
-def note_record(store: Store, key: int | None, request: Any) -> Record:
-    """Return the record of a note, checked but not written; raises like `add_note`."""
+def note_record(store: Store, key: int | None, request: Any, author: str | None = None) -> Record:
+    """Return the record of a note, checked but not written; raises like `add_note`. ``author`` is else the request's."""
     if not request.content.strip():
         raise InvalidInput("Note content cannot be empty", "say what the note is to tell: -m TEXT")
     session, entries = _named_entries(store, key, request)
@@ -228,7 +229,7 @@ def note_record(store: Store, key: int | None, request: Any) -> Record:
         content=request.content,
         tags=list(dict.fromkeys(tag.strip() for tag in request.tags if tag.strip())),
         links=(link_targets(store, key, request.links) if key is not None else []) or None,
-        author=request.author,
+        author=request.author if author is None else author,
         supersedes=request.supersedes,
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.diagnose import CauseExplanation, Evidence, explain, explain_contrast, messages_of
+from ctxmgr.diagnose.ending import find_ending
 from ctxmgr.diagnose.next_looks import is_flaky
 from ctxmgr.history.session_evidence import RelatedEntries, session_folder
 from ctxmgr.log.codec import encode
@@ -80,6 +81,7 @@ class Draft:
         evidence: the part of the history that was searched for a cause.
         cause: why the calls fail, as far as the record shows it.
         unanswered: questions of the request that neither a record nor the cause answers.
+        ending: how the run ended well, if the stuck handler asks; "" if it did not.
     """
 
     case: Case
@@ -89,6 +91,7 @@ class Draft:
     evidence: Evidence
     cause: CauseExplanation | None
     unanswered: Sequence[str] = ()
+    ending: str = ""
 
     @property
     def is_sure(self) -> bool:
@@ -153,7 +156,7 @@ class Draft:
         held = None if context.diff_of is None else frozenset(name for each in context.held for name in each.entries)
         return PromptInput(
             case=self.case, brief=self.brief, cause=first or self.cause, target=target.agent, calls=calls, times=times,
-            unanswered=context.unanswered, model_words=by_model, held_records=held,
+            unanswered=context.unanswered, model_words=by_model, held_records=held, ending=self.ending,
         )  # fmt: skip
 
     def _goal(self) -> str:
@@ -169,7 +172,9 @@ def draft(case: Case) -> Draft:
         RecoveryRefused, InvalidInput: as `choose_target`.
     """
     target, brief, evidence = choose_target(case), prepare_brief(case), _evidence(case)
-    drafted = Draft(case, target, brief, [], evidence, _cause(case, evidence))
+    ending = find_ending(evidence) if case.request.requester is None else ""
+    # What failed before a good end is settled.
+    drafted = Draft(case, target, brief, [], evidence, None if ending else _cause(case, evidence), ending=ending)
     # A sure cause answers all that a stuck session leaves open. For an agent, any cause answers failures that it only states.
     told = drafted.is_sure if case.request.requester is None else drafted.cause is not None
     left = [text for text in brief.unanswered if not told or (case.request.requester and _asks(text))]

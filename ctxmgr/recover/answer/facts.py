@@ -27,6 +27,7 @@ from ctxmgr.recover.evidence.quotes import (
     outcome,
     quote_text,
     short_call,
+    speaker,
     times,
 )
 from ctxmgr.recover.evidence.related import RelatedRecord
@@ -94,7 +95,7 @@ SIZES = (FULL, SHORT, Amounts(excerpt=60, words=100, facts=6, steps=4, ids=3))
 def collect_facts(case: Case, brief: Brief, amounts: Amounts = FULL) -> list[Fact]:
     """Return the facts in reading order: the task, the problem, the state around it."""
     told: set[str] = set()
-    found = [*_message_facts(brief, amounts), *_entry_facts(brief.between, "In between, again and again", told, amounts)]
+    found = [*_message_facts(brief, amounts), *_entry_facts(brief.between, "In between, more than once", told, amounts)]
     last = "" if brief.last_success is None else brief.last_success.id
     # `last_success` gets its own fact below. It is listed here only if it also answers the question for certain.
     found += [_note_fact(note, amounts) for note in brief.notes]
@@ -128,7 +129,7 @@ def _message_facts(brief: Brief, amounts: Amounts) -> list[Fact]:
         return [_message_fact(saying, "A person said", amounts) for saying in brief.latest_words]
     later = [saying for saying in brief.latest_words if saying.events[0] != goal.events[0]]
     said = [_message_fact(saying, "Later a person said", amounts) for saying in later]
-    return [_message_fact(goal, "The task as a person gave it", amounts), *said]
+    return [_message_fact(goal, "The task as a person gave it" if goal.type in PEOPLE else "The task", amounts), *said]
 
 
 def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Iterable[Fact]:
@@ -178,7 +179,7 @@ def _record_fact(found: RetrievedRecord, amounts: Amounts, subject: str) -> Fact
         lead += f", and replaces what {f'{places} shows' if places else 'was said earlier'}"
     excerpt = quote_text(found.excerpt, max(amounts.excerpt, WINDOW))
     if isinstance(row, EventView):
-        said = f"{lead}: {_speaker(row)} said{'' if row.after is None else f', after @{row.after}'}"
+        said = f"{lead}: {speaker(row)} said{'' if row.after is None else f', after @{row.after}'}"
         if row.type in PEOPLE:
             return Fact(text=f"{said}: {excerpt}", entries=citable_ids([row.id]), label="recorded")
         return Fact(text=said, entries=citable_ids([row.id]), label=_quote_label(found.excerpt), quote=excerpt)
@@ -191,16 +192,12 @@ def _related_fact(found: RelatedRecord, amounts: Amounts) -> Fact:
     """Return a fact from another session or from memory. It states only that this was recorded there."""
     row = found.row
     if isinstance(row, EventView):
-        lead = found.where if row.type == MEMORY_TAG else f"{found.where}: {_speaker(row)} said"
+        lead = found.where if row.type == MEMORY_TAG else f"{found.where}: {speaker(row)} said"
         quote = quote_text(found.excerpt or words(row.data), max(amounts.excerpt, WINDOW))
         return Fact(text=lead, entries=citable_ids([row.id]), label=_quote_label(quote), quote=quote)
     shown = f"... {quote_text(found.excerpt, amounts.excerpt)}" if found.excerpt else outcome(row, amounts.excerpt)
     text = f"{found.where} (@{row.index} there, {display_name(row.agent)}, {row.status})"
     return _quote_fact(text, f"{call(row, amounts.excerpt)} -> {shown}", row)
-
-
-def _speaker(event: EventView) -> str:
-    return "a person" if event.type in PEOPLE else display_name(event.agent or "an agent")
 
 
 def _entry_facts(entries: Sequence[EntryView], lead: str, told: set[str], amounts: Amounts) -> list[Fact]:
@@ -270,7 +267,8 @@ def list_alternatives(case: Case, brief: Brief, *, sure: bool = False) -> list[A
     ]
     last = brief.last_success
     if len(leads) < _LEAST and last is not None and not sure and not any(last.id in lead.entries for lead in leads):
-        leads.append(_lead(f"go back to @{last.index} and take another way from there", "it was the last progress", last.id))
+        text = f"go back to @{last.index}, {call(last, _LEAD_CALL)}, and take another way from there"
+        leads.append(_lead(text, "it was the last progress", last.id))
     if len(leads) < _LEAST and brief.agents:
         other = brief.agents[-1]
         leads.append(_lead(f"ask {display_name(other.agent)}, whose last step worked", f"@{other.index} ended ok", other.id))
@@ -306,7 +304,7 @@ def _leads_from_records(brief: Brief) -> Iterator[Alternative]:
         elif row.type in PEOPLE:
             text = f"go by what a person said: {quote_text(words(row.data), _LEAD_CALL)}"
         else:  # an agent's words are quoted elsewhere, but never given as advice
-            text = f"compare what {_speaker(row)} said{'' if row.after is None else f' after @{row.after}'}"
+            text = f"compare what {speaker(row)} said{'' if row.after is None else f' after @{row.after}'}"
         shared = _shared_words(found)
         yield _lead(text, f"it shares the words {shared}" if shared else "its words are close to the trouble's", row.id)
 

@@ -13,7 +13,7 @@ from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.detect.step import duration
 from ctxmgr.diagnose import CauseExplanation
 from ctxmgr.diagnose.errors.lines import is_telling
-from ctxmgr.diagnose.evidence.calls import command_of, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, input_text, only_looks, path_of
 from ctxmgr.diagnose.evidence.messages import BY_USER
 from ctxmgr.diagnose.evidence.texts import capital, sentences_in, strip_line_numbers, strip_wrapper
 from ctxmgr.diagnose.interface import MOST_ERROR
@@ -25,14 +25,15 @@ from ctxmgr.recover.evidence.quotes import (
     call_line,
     clean,
     clip_middle,
-    clock,
     clock_phrase,
     display_name,
     fence_text,
     in_line,
-    input_text,
+    mark_cuts,
     quote_person,
     result_text,
+    since_when,
+    speaker,
     times,
     whole_sentences,
 )
@@ -41,7 +42,7 @@ from ctxmgr.recover.evidence.retrieval import RetrievedRecord
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Finding, Quote
 from ctxmgr.types.memory import MEMORY_TAG
-from ctxmgr.types.view import EntryView, NoteView
+from ctxmgr.types.view import EntryView, EventView, NoteView
 
 LONGEST = 3_000
 """Maximum characters of a prompt. An agent reads all of it, at the cost of its own context."""
@@ -68,6 +69,7 @@ class PromptInput:
         calls: without a finding, the calls that the cause is about; ``times``: how often they ended alike.
         model_words: what a model says about the trouble, marked as the model's.
         held_records: records that an earlier answer quoted and the target still holds; None if this is no diff.
+        ending: how the run ended well; "" if it did not.
     """
 
     case: Case
@@ -79,6 +81,7 @@ class PromptInput:
     unanswered: Sequence[str] = ()
     model_words: Sequence[str] = ()
     held_records: frozenset[str] | None = None
+    ending: str = ""
 
     @property
     def diagnosis(self) -> Diagnosis | None:
@@ -133,6 +136,8 @@ def _situation(given: PromptInput) -> str:
 def _describe_request(given: PromptInput) -> str:
     request = given.case.request
     if request.requester is None:
+        if given.ending:
+            return f"This run is over: {given.ending}. Nothing is left to do, unless the user asks for more."
         if given.times > 1:
             what = "call failed" if given.brief.ended else "answer came"
             return f"The same {what} {times(given.times)}."
@@ -153,7 +158,7 @@ def _loop(given: PromptInput, finding: Finding) -> str:
     steps = given.brief.rounds
     if not steps:
         return f"{who} {sure}: {finding.count:,} times the same, {_KINDS.get(finding.kind, 'with nothing new in it')}."
-    since = f", since {began}" if (began := clock(given.brief.members[0].ts)) else ""
+    since = f", since{began}" if (began := since_when(given.brief.members[0].ts)) else ""
     ended = "the same error" if all(step.status in FAILED for step in steps) else "the same result"
     many = f"{finding.count:,} times"
     # A cause names the call, or one of those that fail alike, so the headline need not.
@@ -195,15 +200,14 @@ def _stall(given: PromptInput, finding: Finding) -> str:
     seconds = finding.evidence.get("stalledSeconds")
     span = f" for {duration(seconds)}" if isinstance(seconds, int | float) and seconds > 0 else ""
     if calls:
-        since = f", begun{clock_phrase(calls[0].ts)}" if clock(calls[0].ts) else ""
+        since = f", begun{began}" if (began := clock_phrase(calls[0].ts)) else ""
         plural = "call has" if len(calls) == 1 else f"{len(calls)} calls have"
         ended = " when the record ends" if finding.evidence.get("ended") else span
         return f"{whose} {plural} not returned{ended}{since}:\n{_calls(calls)}"
     if not given.brief.latest:
         return f"Nothing has happened{span}."
     last = given.brief.latest[-1]
-    moment = f" {clock(last.ts)}".rstrip()
-    return f"Nothing has happened{span} since{moment} this call ended {last.status}:\n{_calls([last])}"
+    return f"Nothing has happened{span} since{since_when(last.ts)} this call ended {last.status}:\n{_calls([last])}"
 
 
 def _cause(given: PromptInput, room: int, shown: ShownText) -> Iterator[str]:
@@ -314,7 +318,9 @@ def _task(given: PromptInput, before: str) -> str:
     if goal is None:
         return ""
     later = [block for each in _later_words(given) if (block := _quote_later(each)) not in before]
-    return "\n".join([f"The task, in the user's words:\n{quote_person(goal.text, _TASK)}", *later])
+    lead = "The task, in the user's words" if goal.type in PEOPLE else "The task with which the agent was started"
+    shown = quote_person(goal.text, _TASK) if goal.type in PEOPLE else fence_text(goal.text, _TASK)
+    return "\n".join([f"{lead}:\n{shown}", *later])
 
 
 def _later_words(given: PromptInput) -> list[SpokenMessage]:
@@ -391,7 +397,7 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
     for entry in given.brief.between:
         if entry.id in quoted or _line(entry) in calls:
             continue
-        yield _Quote(f"In between, again and again, {_source(given, entry)}", result_text(entry), _line(entry))
+        yield _Quote(f"In between, more than once, {_source(given, entry)}", result_text(entry), _line(entry))
     yield from _whole_records(given)
     if given.case.finding is None:  # the current state: the latest changes, what other agents did last, and the newest steps
         for entry in [*given.brief.changed[:2], *given.brief.agents, *given.brief.latest[-2:]]:
@@ -437,8 +443,8 @@ def _quote_related(found: RelatedRecord) -> _Quote:
     """Return a record of another session or of memory as a quote, with its origin in words."""
     row = found.row
     if not isinstance(row, EntryView):
-        who = "" if row.type == MEMORY_TAG else ", the user said" if row.type in PEOPLE else ", an agent said"
-        return _Quote(f"{found.source}{who}", found.excerpt or words(row.data))
+        said = "" if row.type == MEMORY_TAG else f", {speaker(row, 'the user')} said"
+        return _Quote(f"{found.source}{said}", mark_cuts(found.excerpt, words(row.data)))
     return _of(found.source, row, found.excerpt)
 
 
@@ -446,7 +452,8 @@ def _of(source: str, entry: EntryView, text: str | None = "") -> _Quote:
     """Return a quote of a call with its result; of a change with its input instead, since its output only confirms it."""
     edit = changes_something(entry) and not command_of(entry)
     call = in_line(entry.action, 60) if edit and not text and not path_of(entry) else call_line(entry)
-    return _Quote(source, text or (input_text(entry) if edit else result_text(entry)), call)
+    result = result_text(entry)
+    return _Quote(source, mark_cuts(text, result) if text else input_text(entry) if edit else result, call)
 
 
 def _as_recorded(given: PromptInput, quote: Quote) -> str:
@@ -470,8 +477,16 @@ def _quote_retrieved(given: PromptInput, found: RetrievedRecord, *, whole: bool)
         if whole and of_result and len(text) <= _WHOLE:
             return replace(_of(source, row, text), most=_WHOLE)
         return _of(source, row, found.excerpt)
-    who = "the user" if row.type in PEOPLE else "you" if row.agent == given.target else display_name(row.agent or "an agent")
-    return _Quote(capital(f"{may}{who} said{clock_phrase(row.ts)}{replaces}"), found.excerpt or words(row.data))
+    who = speaker(row, "the user", given.target)
+    text = mark_cuts(found.excerpt, words(row.data))
+    return _Quote(capital(f"{may}{who} said{_moment(given, row)}{replaces}"), text)
+
+
+def _moment(given: PromptInput, event: EventView) -> str:
+    """Return when a message was said: its time, else how many calls ago."""
+    newest = [*given.brief.latest, *given.brief.members][-1:]
+    ago = newest[0].index - event.after if newest and event.after is not None else 0
+    return clock_phrase(event.ts) or (f" {ago} calls ago" if ago > 1 else "")
 
 
 def _source(given: PromptInput, entry: EntryView) -> str:
@@ -485,7 +500,10 @@ def _source(given: PromptInput, entry: EntryView) -> str:
         what = f"a change that {who} made"
     else:
         what = f"as {who} read it"
-    return f"{what}{clock_phrase(entry.ts)}"
+    # What a service or a device answers may be outdated by what was set there since.
+    later = [] if path_of(entry) or command_of(entry) or changes_something(entry) else given.brief.changed
+    later = [each for each in later if each.index > entry.index and not path_of(each) and not command_of(each)]
+    return f"{what}{clock_phrase(entry.ts)}{', before later changes' if later else ''}"
 
 
 def _not_again(given: PromptInput) -> str:
@@ -497,7 +515,8 @@ def _not_again(given: PromptInput) -> str:
     if finding is None or not steps:
         return ""
     if finding.severity == "hung":
-        return "Do not make the open call again before you know whether it took effect."
+        effect = "Do not make the open call again before you know whether it took effect."
+        return "" if all(map(only_looks, steps)) else effect
     failed = [step for step in steps if step.status in FAILED]
     vain = next(filter(changes_something, failed), failed[0] if failed else None)
     if vain is None or len(steps) == 1:
@@ -528,8 +547,8 @@ def _last_resort(given: PromptInput) -> str:
     return f"{again}If it fails again: stop, and ask the user who gave the task; say what you tried and what is missing."
 
 
-_LEADING = lazy_pattern(r"^(?:> |\s*\d+[\t|:→] ?)")
-"""A mark before a line: the ``>`` of a person's words, or the line number that a client adds."""
+_LEADING = lazy_pattern(r"^(?:> |… |\s*\d+[\t|:→] ?)")
+"""A mark before a line: the ``>`` of a person's words, that it was cut, or the line number that a client adds."""
 _LONG, _LEAST_NEWS, _BEGINNING = 25, 12, 80
 """Characters from which a line is compared; from which a text is worth a quote; by which a text within a sentence is known."""
 
@@ -549,7 +568,7 @@ class ShownText:
         """Return a text without lines that clients add. A mark replaces lines shown before. Returns "" if little is left."""
         text = strip_wrapper(clean(text)).strip("\n") or clean(text)
         keys, seen = _keys(text), set(self._lines)
-        if seen.issuperset([*filter(None, keys)]) or " ".join(text.split())[:_BEGINNING] in self._text:
+        if seen.issuperset([*filter(None, keys)]) or " ".join(text.split()).removeprefix("… ")[:_BEGINNING] in self._text:
             return ""
         left: list[str] = []
         for line, key in zip(text.split("\n"), keys, strict=True):

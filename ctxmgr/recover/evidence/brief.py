@@ -133,7 +133,9 @@ def prepare_brief(case: Case) -> Brief:
     between = _entries_between(reader, members, set(named))
     place = members[-1] if members else (before[-1] if before else None)
     said = reader.last_messages(place) if place else []
-    goal = reader.first_words()
+    goal, heard = reader.first_words(), reader.latest_words()
+    if goal is not None and stuck is not None and goal.agent != stuck and goal.agent in case.table.routes:
+        goal, heard = reader.own_task(stuck, find_launcher(reader, members, stuck)), []  # the person spoke to another agent
     ended = _failing_end(before) if finding is None else []
     own, began = {*named, *(each.id for each in ended)}, ended[0].index if ended else onset
     trouble = Problem(ended or rounds, between, own, began, stuck, goal, said[-1] if said else None)
@@ -152,7 +154,7 @@ def prepare_brief(case: Case) -> Brief:
     others = _latest_of_agents(reader, case.table.routes, stuck or request.requester)
     worked = [entry for entry in reversed(before) if entry.status == "ok" and entry.id not in sought.replaced]
     return Brief(
-        goal=goal, latest_words=reader.latest_words(), said=said, members=members,
+        goal=goal, latest_words=heard, said=said, members=members,
         gone=[entry for entry in sample if entry not in present], onset=onset, rounds=rounds, between=between,
         launcher=find_launcher(reader, members, stuck),
         last_success=_last_success(reader, finding, [entry for entry in worked if entry.id not in aside]),

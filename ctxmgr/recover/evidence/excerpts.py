@@ -38,7 +38,10 @@ def tokens(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A record's text: ``head`` is the action with the beginning of its input, ``lines`` are all the rest."""
+    """A record's text: ``head`` is the action with the beginning of its input, ``lines`` are all the rest.
+
+    A line without a line break at its end is the part of a long line that goes on with the next one.
+    """
 
     head: str
     lines: tuple[str, ...]
@@ -81,10 +84,10 @@ def _lines(text: str) -> Iterable[str]:
             # Prefer a space after a comma: a space after a colon may separate a name from its value.
             cut = line.rfind(", ", _UNIT // 2, _UNIT) + 1 or line.rfind(" ", _UNIT // 2, _UNIT)
             cut = cut if cut > 0 else _UNIT
+            cut = len(line) - len(line[cut:].lstrip())
             yield line[:cut]
-            line = line[cut:].lstrip()
-        if line:
-            yield line
+            line = line[cut:]
+        yield f"{line}\n"
 
 
 SoughtWords = Mapping[str, Mapping[str, float]]
@@ -151,7 +154,7 @@ def best_passage(text: Text, wanted: SoughtWords) -> Passage:
         own: dict[str, float] = {}
         length = 0
         for end in range(start, len(each)):
-            length += len(text.lines[end]) + 1
+            length += len(text.lines[end])
             if end > start and length > WINDOW:
                 break
             for word, value in each[end].items():
@@ -177,18 +180,18 @@ def _matched_words(text: str, wanted: SoughtWords) -> dict[str, float]:
 
 def _around(lines: Sequence[str], start: int, end: int) -> str:
     """Return the passage as whole lines, with lines after it and before it as long as there is room."""
-    length = sum(len(line) + 1 for line in lines[start : end + 1])
+    length = sum(map(len, lines[start : end + 1]))
     while length < WINDOW and (end + 1 < len(lines) or start > 0):
         grows = False
         if end + 1 < len(lines) and length + len(lines[end + 1]) <= WINDOW:
             end, grows = end + 1, True
-            length += len(lines[end]) + 1
+            length += len(lines[end])
         if start > 0 and length + len(lines[start - 1]) <= WINDOW:
             start, grows = start - 1, True
-            length += len(lines[start]) + 1
+            length += len(lines[start])
         if not grows:
             break
-    return "\n".join(lines[start : end + 1])
+    return "".join(lines[start : end + 1]).strip("\n")
 
 
 _MAX_REQUEST = 4_000

@@ -8,7 +8,7 @@ from typing import Any, cast
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.diagnose.evidence.messages import STREAMED, is_inserted
+from ctxmgr.diagnose.evidence.messages import PEOPLE, STREAMED, is_inserted, starts_agent
 from ctxmgr.history.query import tools
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.recover.evidence.quotes import flat
@@ -89,6 +89,14 @@ class HistoryReader:
         """Return the first message of a person in the session."""
         return next(iter(sayings(self._events(PEOPLE, _SAID, newest_first=False), PEOPLE)), None)
 
+    def own_task(self, agent: str, launcher: EntryView | None) -> SpokenMessage | None:
+        """Return the words with which another agent started this one; None if they are not recorded."""
+        starts = (each for each in self._events(("nudge",), _SAID, newest_first=False) if each.agent == agent)
+        told = [(each.id, words(self.heard_one(each).data)) for each in starts if starts_agent(each.data)]
+        told += [] if launcher is None else [(launcher.id, fields_of(launcher).get("prompt"))]
+        found = [SpokenMessage("nudge", agent, None, [text], [name]) for name, text in told if text and isinstance(text, str)]
+        return next(iter(found), None)
+
     def latest_words(self, most: int = 3) -> list[SpokenMessage]:
         """Return the newest messages of people, oldest first."""
         return sayings(reversed(self._events(PEOPLE, _SAID, newest_first=True)), PEOPLE)[-most:]
@@ -151,7 +159,6 @@ class HistoryReader:
 
 FAILED = ("error", "denied")
 """Statuses of failed calls. A call that a person interrupted has not failed."""
-PEOPLE = ("user_message", "user_message_chunk")
 AGENTS = ("message", "agent_message_chunk", "thought", "agent_thought_chunk")
 _KEYS = ("text", "content", "message", "summary")
 _MOST_BLOCKS = 200

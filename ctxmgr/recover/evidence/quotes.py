@@ -11,16 +11,16 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
-from ctxmgr.diagnose.evidence.calls import EDITOR_VERBS, command_of, fields_of
-from ctxmgr.diagnose.evidence.texts import sentences_in
-from ctxmgr.log.ids import parse_time
+from ctxmgr.diagnose.evidence.calls import EDITOR_VERBS, command_of, fields_of, flat_text
+from ctxmgr.diagnose.evidence.messages import BY_CLIENT, PEOPLE
+from ctxmgr.diagnose.evidence.texts import clip_middle, sentences_in, strip_escapes
+from ctxmgr.diagnose.evidence.texts import clock as clock_phrase
 from ctxmgr.text.patterns import lazy_pattern
-from ctxmgr.types.view import EntryView
+from ctxmgr.types.view import EntryView, EventView
 
 _Item = TypeVar("_Item")
 
 EXCERPT = 400
-OMISSION = " … "
 CITABLE = 200
 """Longest id that is cited. Sources choose their ids; this limit keeps continuations small whatever they choose."""
 
@@ -48,14 +48,6 @@ def quote_text(text: str, limit: int = EXCERPT) -> str:
         if len(written) <= limit + limit // 4 + 2 or cut <= _SHORTEST:
             return written
         cut //= 2
-
-
-def clip_middle(text: str, limit: int) -> str:
-    """Return text of at most ``limit`` characters; a longer one loses its middle: errors often say most at their ends."""
-    if len(text) <= limit:
-        return text
-    room = limit - len(OMISSION)
-    return f"{text[: room // 2]}{OMISSION}{text[len(text) - (room - room // 2) :]}"
 
 
 def one_line(text: str) -> str:
@@ -172,6 +164,13 @@ def call(entry: EntryView, limit: int = 160) -> str:
     return f"{display_name(entry.action)} {brief_input(entry.input, limit)}".rstrip()
 
 
+def speaker(event: EventView, person: str = "a person", you: str | None = None) -> str:
+    """Return who said a message: a person, the client by itself, or an agent, in words that the reader ``you`` understands."""
+    if event.type in (*PEOPLE, *BY_CLIENT):
+        return person if event.type in PEOPLE else "the client"
+    return "you" if you is not None and event.agent == you else display_name(event.agent or "an agent")
+
+
 def short_call(entry: EntryView) -> str:
     """Return an action and the most telling value of its input."""
     fields = fields_of(entry)
@@ -233,6 +232,7 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
+_OMITTED = lazy_pattern(r"(?m)^…(?:\n\s*…)+$")
 _TICKS = lazy_pattern(r"`{3,}")
 _SHOWN_FIRST = ("file_path", "filePath", "notebook_path", "path", "pattern", "query", "url", "prompt", "description", "name")
 _KEPT = "\n\t"
@@ -243,8 +243,8 @@ _LEAST_PART = 40
 
 
 def clean(text: str) -> str:
-    """Return text without invisible characters: controls, writing directions, zero-width characters."""
-    text = text[:_LONGEST].replace("\r\n", "\n").replace("\r", "\n")
+    """Return text without invisible characters: controls and escapes, writing directions, zero-width characters."""
+    text = strip_escapes(text[:_LONGEST]).replace("\r\n", "\n").replace("\r", "\n")
     text = text.replace("\u2028", "\n").replace("\u2029", "\n")
     return "".join(map(_visible_character, text))
 
@@ -263,7 +263,7 @@ def in_line(text: str, limit: int) -> str:
 def fence_text(text: str, limit: int) -> str:
     """Return text in a fence of backticks longer than any in the text; its middle is left out beyond ``limit`` characters."""
     lines = [_plain(line) for line in clean(text).strip("\n").split("\n")]
-    shown = cut_lines("\n".join(lines), limit)
+    shown = _OMITTED.sub("…", cut_lines("\n".join(lines), limit))
     ticks = max((len(run) for run in _TICKS.findall(shown)), default=2) + 1
     mark = "`" * max(ticks, 3)
     return f"{mark}\n{shown}\n{mark}"
@@ -296,6 +296,15 @@ def cut_lines(text: str, limit: int) -> str:
     return "\n".join([*head, *(["…"] if lines else []), *reversed(tail)])
 
 
+def mark_cuts(part: str, text: str) -> str:
+    """Return a part of a text with marks where it begins or ends within a line; the text if there is no part."""
+    if not part:
+        return text
+    before, found, after = text.partition(part)
+    head, tail = before.rpartition("\n")[2].strip(), after.partition("\n")[0].strip()
+    return f"{'… ' if found and head else ''}{part}{' …' if tail else ''}"
+
+
 def quote_person(text: str, limit: int) -> str:
     """Return a person's words with a quotation mark (``>``) before each line."""
     lines = clip_middle(clean(text).strip(), limit).splitlines()
@@ -312,45 +321,15 @@ def call_line(entry: EntryView, limit: int = 120) -> str:
     if told is not None and isinstance(pattern, str) and pattern not in ("", told):
         told = f"{pattern} in {told}"  # searches of one folder differ in what they look for
     if told is None:
-        told = entry.input if isinstance(entry.input, str) else _flat(entry.input)
+        told = entry.input if isinstance(entry.input, str) else flat_text(entry.input)
     return f"{in_line(entry.action, 60)} {in_line(told, limit)}".rstrip()
 
 
 def result_text(entry: EntryView) -> str:
     """Return a call's result as text."""
-    return "\n".join(part if isinstance(part, str) else _flat(part) for part in answers(entry))
+    return "\n".join(part if isinstance(part, str) else flat_text(part) for part in answers(entry))
 
 
-def input_text(entry: EntryView) -> str:
-    """Return a call's input as text; the name of the argument is left out if there is only one text."""
-    fields = fields_of(entry)
-    return _flat(next(iter(fields.values())) if len(fields) == 1 else entry.input)
-
-
-def _flat(value: Any) -> str:
-    """Return a JSON value as a reader would write it: texts unquoted, members as ``name: value``."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        if fields.keys() <= {"type", "text"}:
-            return str(fields.get("text", ""))
-        return ", ".join(f"{name}: {_short(item)}" for name, item in list(fields.items())[:12])
-    if isinstance(value, list):
-        items = cast("list[Any]", value)[:12]
-        return "\n".join(_flat(item) if isinstance(item, dict | str) else _short(item) for item in items)
-    return "" if value is None else str(value)[:200]
-
-
-def _short(value: Any) -> str:
-    return clip_middle(value, 400) if isinstance(value, str) else clip_middle(str(value), 200)
-
-
-def clock(ts: str | None) -> str:
-    """Return the time of day of a record, ``23:05``, or "" if it has none."""
-    return ts[11:16] if ts is not None and parse_time(ts) is not None and ts[13:14] == ":" else ""
-
-
-def clock_phrase(ts: str | None) -> str:
-    """Return `clock` as words: `` at 23:05``, or ""."""
-    return f" at {found}" if (found := clock(ts)) else ""
+def since_when(ts: str | None) -> str:
+    """Return the time of a record as words after "since": `` 23:05``, or ""."""
+    return clock_phrase(ts).removeprefix(" on").removeprefix(" at")

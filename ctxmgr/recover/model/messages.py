@@ -14,10 +14,10 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+from ctxmgr.diagnose.evidence.texts import OMISSION
 from ctxmgr.log.json_value import plain
-from ctxmgr.log.masking import mask_value
+from ctxmgr.log.mask_prefilter import mask_value
 from ctxmgr.recover.evidence.quotes import (
-    OMISSION,
     answers,
     citable_ids,
     clean,

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import tools
-from ctxmgr.log.masking import mask_value
+from ctxmgr.log.mask_prefilter import mask_value
 from ctxmgr.recover.evidence.quotes import CITABLE, clip_middle, fit_value, quote_text
 from ctxmgr.recover.model.exchange import Budget, Consultation, ShownNames, aliases, parse_place
 from ctxmgr.recover.model.messages import entry_text, event_text

@@ -15,23 +15,21 @@ import math
 import re
 import time
 from contextlib import contextmanager
-from functools import lru_cache
 from itertools import chain, count
 from selectors import EVENT_READ, DefaultSelector
-from struct import Struct, pack
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import generators, pq, sql, waiting
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
-from psycopg.types.string import StrBinaryDumper, StrDumperUnknown, TextLoader
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.store.engine.dialect import SCHEMA, postgresql
 from ctxmgr.store.engine.postgresql_errors import connection_error, statement_error
-from ctxmgr.store.engine.postgresql_functions import APPEND, APPEND_ONE, REFUSED, WRITERS
+from ctxmgr.store.engine.postgresql_functions import APPEND, APPEND_ONE, QUICK, REFUSED, WRITERS
 from ctxmgr.store.engine.postgresql_schema import TEAMS
 from ctxmgr.store.engine.postgresql_url import connection_options, prepares, printable_location
+from ctxmgr.store.engine.postgresql_values import BinaryTextDumper, StoredTextLoader, TextDumper, pack_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -61,8 +59,19 @@ _APPEND, _APPEND_ONE = (
     f"SELECT {SCHEMA}.{name}({', '.join(f'${number}' for number in range(1, len(taken) + 1))})".encode()
     for name, taken in (("append", APPEND), ("append_one", APPEND_ONE))
 )
-_APPEND_TYPES = [{"TEXT[]": 1009, "BIGINT[]": 1016, "DOUBLE PRECISION[]": 1022, "BIGINT": 20}[kind] for kind in APPEND.values()]
-_APPEND_FORMATS = [pq.Format.TEXT if kind == "BIGINT" else pq.Format.BINARY for kind in APPEND.values()]
+_OIDS = {
+    "TEXT[]": 1009,
+    "BIGINT[]": 1016,
+    "DOUBLE PRECISION[]": 1022,
+    "BIGINT": 20,
+    "TEXT": 25,
+    "DOUBLE PRECISION": 701,
+    "BOOLEAN": 16,
+}
+_APPEND_KINDS = list(APPEND.values())
+_APPEND_TYPES, _ONE_TYPES = ([_OIDS[kind] for kind in taken.values()] for taken in (APPEND, APPEND_ONE))
+_APPEND_FORMATS = [pq.Format.TEXT if kind == "BIGINT" else pq.Format.BINARY for kind in _APPEND_KINDS]
+_DONE = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _VALUES = re.compile(r"^(INSERT INTO .* VALUES )(\([?, ]*\))((?: ON CONFLICT DO NOTHING)?)$")
 _OFTEN = 4  # number of appends after which a prepared statement pays off
@@ -110,9 +119,9 @@ class PostgresqlEngine:
         self._made = [*(each for each in self._made if not each.closed), made]
         made.adapters.register_dumper(int, Int8BinaryDumper)
         made.adapters.register_dumper(int, Int8Dumper)  # psycopg would choose the smallest type, which can overflow in a sum
-        made.adapters.register_dumper(str, _BinaryTextDumper)
-        made.adapters.register_dumper(str, _TextDumper)
-        made.adapters.register_loader("text", _TextLoader)
+        made.adapters.register_dumper(str, BinaryTextDumper)
+        made.adapters.register_dumper(str, TextDumper)
+        made.adapters.register_loader("text", StoredTextLoader)
         return made
 
     def _live(self) -> psycopg.Connection[Any]:
@@ -218,7 +227,7 @@ class PostgresqlEngine:
         """Append records in one round trip and one transaction. Return None and append nothing if the server refuses it.
 
         Args:
-            values: the parameters `APPEND` of `ctxmgr.store.engine.postgresql_functions`, or `APPEND_ONE` for one record.
+            values: the parameters `APPEND` of `ctxmgr.store.engine.postgresql_functions`.
             further: more values for `APPEND` in the same transaction. Each is built while the server handles the one before.
                 If it raises, nothing is appended.
 
@@ -228,55 +237,95 @@ class PostgresqlEngine:
         Raises:
             Busy, StorageFailed, Denied: nothing was appended; after a lost connection the records may have been.
         """
+
+        def run(connection: psycopg.Connection[Any]) -> list[bytes]:
+            if further is not None:
+                return self._call_in_pipeline(connection, chain((values,), further))
+            packed = pack_values(_APPEND_KINDS, values)
+            return [self._call(connection, b"ctxmgr_append", _APPEND, packed, _APPEND_TYPES, _APPEND_FORMATS)]
+
+        told = self._append(run, repeats=further is None)
+        return None if told is None else [each[1:].decode().split(",") if len(each) > 1 else [] for each in told]
+
+    def append_one(self, values: Sequence[bytes | None], quick: str | None) -> str | None:
+        """Append one record. Return None and append nothing if the server refuses it. Otherwise like `append`.
+
+        Args:
+            values: the parameters `APPEND_ONE` of `ctxmgr.store.engine.postgresql_functions`, in text form.
+            quick: which statement of `QUICK` probably suffices, None for none.
+
+        Returns:
+            The session's last checksum, or "" if that of the client is right.
+        """
+
+        def run(connection: psycopg.Connection[Any]) -> list[bytes]:
+            # A statement of our own takes the server three quarters of the time of a function, but has to be prepared.
+            if quick is not None and self._prepares:
+                with connection.lock:
+                    self._send(connection, *QUICK[quick], values, _ONE_TYPES)
+                    if _wait_for_result(connection).command_tuples:
+                        return [b"+"]
+            return [self._call(connection, b"ctxmgr_append_one", _APPEND_ONE, values, _ONE_TYPES)]
+
+        told = self._append(run)
+        return None if told is None else told[0][1:].decode()
+
+    def _append(self, run: Callable[[psycopg.Connection[Any]], list[bytes]], *, repeats: bool = True) -> list[bytes] | None:
+        """Return what the function answered to each call, None if the server refused it."""
         connection = self._live()
         self._appends += 1
         try:
             if self._prepares is None and self._appends > _OFTEN:  # a pooler reports a process number of its own
                 self._prepares = int(_query_value(connection, b"SELECT pg_backend_pid()", ())) == connection.info.backend_pid
-            if further is not None:
-                told = self._call_in_pipeline(connection, chain((values,), further))
-            elif len(values) == len(APPEND_ONE):
-                told = [
-                    self._call_function(connection, _APPEND_ONE, [None if each is None else _literal(each) for each in values])
-                ]
-            else:
-                told = [self._call_function(connection, _APPEND, _pack_values(values), _APPEND_TYPES, _APPEND_FORMATS)]
+            told = run(connection)
             if any(each.startswith(b"-") for each in told):  # a crowded session: the disk is still to be waited for
-                _query_value(connection, _ON_DISK, ())
+                self._wait_for_disk(connection)
         except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
             self._prepares = False  # there is a pooler after all
-            return self.append(values) if further is None else None
+            return self._append(run) if repeats else None
         except psycopg.errors.UniqueViolation:
             return None
         except psycopg.Error as error:
             if error.sqlstate == REFUSED:
                 return None
             raise statement_error(self.path, error) from None
-        return [each[1:].decode().split(",") if len(each) > 1 else [] for each in told]
+        return told
 
-    def _call_function(self, connection: psycopg.Connection[Any], statement: bytes, values: Sequence[bytes | None],
-                types: Sequence[int] | None = None, formats: Sequence[pq.Format] | None = None) -> bytes:  # fmt: skip
+    def _wait_for_disk(self, connection: psycopg.Connection[Any]) -> None:
+        try:
+            self._call(connection, b"ctxmgr_on_disk", _ON_DISK, (), ())
+        except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
+            self._prepares = False  # a pooler; the records are committed, so only this is asked again
+            self._call(connection, b"", _ON_DISK, (), ())
+
+    def _call(self, connection: psycopg.Connection[Any], name: bytes, statement: bytes, values: Sequence[bytes | None],
+              types: Sequence[int], formats: Sequence[pq.Format] | None = None) -> bytes:  # fmt: skip
+        """Return the function's answer."""
         with connection.lock:
-            if (name := self._name(connection, statement, types)) is None:
-                connection.pgconn.send_query_params(statement, values, types, formats)
-            else:
-                connection.pgconn.send_query_prepared(name, values, formats)
-            return _wait_for_value(connection)
+            self._send(connection, name, statement, values, types, formats)
+            return _result_value(_wait_for_result(connection))
+
+    def _send(self, connection: psycopg.Connection[Any], name: bytes, statement: bytes, values: Sequence[bytes | None],
+              types: Sequence[int], formats: Sequence[pq.Format] | None = None) -> None:  # fmt: skip
+        """Send a statement, prepared under this name if statements are prepared."""
+        if self._prepares:
+            self._prepare(connection, name, statement, types)
+            connection.pgconn.send_query_prepared(name, values, formats)
+        else:
+            connection.pgconn.send_query_params(statement, values, types, formats)
 
     def _call_in_pipeline(self, connection: psycopg.Connection[Any], parts: Iterator[Sequence[Any]]) -> list[bytes]:
         """Return the function's answer to each part. All statements before the end of the pipeline form one transaction."""
         pgconn, asked, failure = connection.pgconn, 0, None
         with connection.lock:
-            name = self._name(connection, _APPEND, _APPEND_TYPES)
+            if self._prepares:  # not within the pipeline, where its answer would be one more
+                self._prepare(connection, b"ctxmgr_append", _APPEND, _APPEND_TYPES)
             pgconn.enter_pipeline_mode()
             try:
                 try:
                     for values in parts:
-                        packed, asked = _pack_values(values), asked + 1
-                        if name is None:
-                            pgconn.send_query_params(_APPEND, packed, _APPEND_TYPES, _APPEND_FORMATS)
-                        else:
-                            pgconn.send_query_prepared(name, packed, _APPEND_FORMATS)
+                        packed, asked = pack_values(_APPEND_KINDS, values), asked + 1
+                        self._send(connection, b"ctxmgr_append", _APPEND, packed, _APPEND_TYPES, _APPEND_FORMATS)
                         connection.wait(_sending(pgconn))
                 except BaseException as error:
                     failure, asked = error, asked + 1
@@ -290,18 +339,13 @@ class PostgresqlEngine:
                 raise
         if failure is not None:
             raise failure
-        return [_result_value(result) for result in results[:-1]]  # the last one is the end of the pipeline
+        return [_result_value(_checked(result)) for result in results[:-1]]  # the last one is the end of the pipeline
 
-    def _name(self, connection: psycopg.Connection[Any], statement: bytes, types: Sequence[int] | None) -> bytes | None:
-        """Return the name of the prepared statement, preparing it at first use; None if statements are not prepared."""
-        if not self._prepares:
-            return None
-        name = b"ctxmgr_" + statement.split(b"(", 1)[0].split(b".")[1]
+    def _prepare(self, connection: psycopg.Connection[Any], name: bytes, statement: bytes, types: Sequence[int]) -> None:
         if name not in self._prepared:
             connection.pgconn.send_prepare(name, statement, types)
-            _wait_for_value(connection)
+            _wait_for_result(connection)
             self._prepared.add(name)
-        return name
 
     @property
     def within(self) -> bool:
@@ -467,16 +511,20 @@ def _query_value(connection: psycopg.Connection[Any], statement: bytes, values: 
     """Return the answer of a function. Uses no cursor, because one would double the client's work."""
     with connection.lock:
         connection.pgconn.send_query_params(statement, values, *types)
-        return _wait_for_value(connection)
+        return _result_value(_wait_for_result(connection))
 
 
-def _wait_for_value(connection: psycopg.Connection[Any]) -> bytes:
-    return _result_value(connection.wait(generators.execute(connection.pgconn))[-1])
+def _wait_for_result(connection: psycopg.Connection[Any]) -> PGresult:
+    return _checked(connection.wait(generators.execute(connection.pgconn))[-1])
+
+
+def _checked(result: PGresult) -> PGresult:
+    if result.status not in _DONE:
+        raise psycopg.errors.error_from_result(result)
+    return result
 
 
 def _result_value(result: PGresult) -> bytes:
-    if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
-        raise psycopg.errors.error_from_result(result)
     return (result.get_value(0, 0) if result.ntuples else None) or b""
 
 
@@ -484,87 +532,3 @@ def _sending(pgconn: PGconn) -> PQGen[None]:
     while pgconn.flush():
         if (yield waiting.Wait.RW) & waiting.Ready.R:
             pgconn.consume_input()
-
-
-def _literal(value: str | float) -> bytes:
-    return server_text(value) if type(value) is str else str(value).encode()
-
-
-def server_text(text: str) -> bytes:
-    """Return a text as the server stores and compares it."""
-    return _escape_text(text).encode()
-
-
-_NULL = b"\xff\xff\xff\xff"
-_length = Struct("!i").pack
-
-
-def _head(kind: int, size: int) -> bytes:
-    return pack("!iiiii", 1, 1, kind, size, 1) if size else pack("!iii", 0, 0, kind)
-
-
-def _texts(values: Sequence[str | bytes | None]) -> bytes:
-    """Return the binary form of an array of texts. Values of type bytes are already in the server's form."""
-    parts = [_head(25, len(values))]
-    for each in values:
-        if each is None:
-            parts.append(_NULL)
-        elif type(each) is bytes:
-            parts += (_length(len(each)), each)
-        else:
-            parts.append(_length_and_text(each))
-    return b"".join(parts)
-
-
-@lru_cache(maxsize=1024)  # agents, actions and kinds recur
-def _length_and_text(text: str) -> bytes:
-    said = server_text(text)
-    return _length(len(said)) + said
-
-
-def _numbers(kind: int, code: str) -> Callable[[Sequence[float | None]], bytes]:
-    one = Struct(f"!i{code}").pack
-
-    def packed(values: Sequence[float | None]) -> bytes:
-        return _head(kind, len(values)) + b"".join([_NULL if each is None else one(8, each) for each in values])
-
-    return packed
-
-
-_PACKED: dict[int, Callable[[Any], bytes]] = {1009: _texts, 1016: _numbers(20, "q"), 1022: _numbers(701, "d"), 20: _literal}
-
-
-def _pack_values(values: Sequence[Any]) -> list[bytes]:
-    """Return the values of `APPEND` in the form in which they are sent."""
-    return [_PACKED[kind](each) for kind, each in zip(_APPEND_TYPES, values, strict=True)]
-
-
-# A text of PostgreSQL can't hold NUL. It is stored as two noncharacters, and the first of them as two others, so every text is
-# read back unchanged and a prefix of a text stays a prefix.
-_ESCAPE = "\ufdd0"
-_SPELLINGS = {"\0": "\ufdd0\ufdd1", _ESCAPE: "\ufdd0\ufdd2"}
-_MEANINGS = {spelling: letter for letter, spelling in _SPELLINGS.items()}
-
-
-def _escape_text(text: str) -> str:
-    if "\0" in text or _ESCAPE in text:
-        return re.sub("[\0\ufdd0]", lambda found: _SPELLINGS[found.group()], text)
-    return text
-
-
-class _TextDumper(StrDumperUnknown):
-    def dump(self, obj: str) -> Any:
-        return super().dump(_escape_text(obj))
-
-
-class _BinaryTextDumper(StrBinaryDumper):
-    def dump(self, obj: str) -> Any:
-        return super().dump(_escape_text(obj))
-
-
-class _TextLoader(TextLoader):
-    def load(self, data: Any) -> Any:
-        text = str(super().load(data))
-        if _ESCAPE in text:
-            return re.sub("\ufdd0[\ufdd1\ufdd2]", lambda found: _MEANINGS[found.group()], text)
-        return text

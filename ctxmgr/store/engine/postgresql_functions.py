@@ -9,6 +9,8 @@ commit in any order, so a reader of all sessions must stop at ``settled()``: rec
 
 from __future__ import annotations
 
+import re
+
 from ctxmgr.store.engine.dialect import SCHEMA
 from ctxmgr.store.project_session import ARCHIVED
 
@@ -380,6 +382,57 @@ BEGIN
   END IF;
   RETURN CASE WHEN crowded THEN '-' ELSE '+' END || CASE WHEN made.sum = new_sum THEN '' ELSE made.sum END;
 END $$"""
+
+# What nearly every append of one record comes to, as a statement of its own: nobody waits, nobody else wrote in the session
+# since the client did, and no milestone is due. If not, it finds no row and changes nothing, and the client calls the function.
+# Since the checksum is still the client's own, all of the session was committed before this statement began, so it sees results
+# and entries that came before. The locks are taken before any row is looked for.
+_QUICK = f"""WITH own AS (
+    UPDATE {SCHEMA}.session SET {{counted}}seq = nextval('{SCHEMA}.place'), first = least(first, moment),
+        last = greatest(last, moment), sum = new_sum
+      WHERE id = session_id AND sum = sum_before AND {{only}} AND (SELECT pg_try_advisory_xact_lock_shared({WRITERS})
+        AND pg_try_advisory_xact_lock({_QUEUES}, hashtext(session_id)) AND {_NAME_PLACE} IS NOT NULL)
+      RETURNING key, seq, entries
+  ), derived AS ({{derived}})
+  INSERT INTO {SCHEMA}.record (seq, session, kind, id, ts, body, sum)
+    SELECT own.seq, own.key, new_kind, new_id, moment, new_body, new_sum FROM own"""
+_ENTRY_ROW = f"""INSERT INTO {SCHEMA}.entry (seq, session, idx, agent, action, input_type, process, ts, status, result)
+    SELECT own.seq, own.key, own.entries - 1, new_agent, new_type, new_input_type, new_process, moment, {{status}} FROM own"""
+_NO_MARK = "(entries + events) % step <> 0"
+_QUICK_STATEMENTS = {
+    "entry": _QUICK.format(
+        counted="entries = entries + 1, ", only=_NO_MARK, derived=_ENTRY_ROW.format(status="new_status, own.seq")
+    ),
+    "open": _QUICK.format(
+        counted="entries = entries + 1, ",
+        only=f"""{_NO_MARK} AND NOT EXISTS (SELECT 1 FROM {SCHEMA}.record AS given
+          WHERE given.id = new_id AND given.kind = 'result' AND given.session = session.key)""",
+        derived=_ENTRY_ROW.format(status="'open', NULL"),
+    ),
+    "event": _QUICK.format(
+        counted="events = events + 1, messages = messages + is_said::integer, ",
+        only=f"{_NO_MARK} AND events % step <> 0 AND (NOT is_said OR messages % step <> 0)",
+        derived=f"""INSERT INTO {SCHEMA}.event (seq, session, type, agent, entry, after, ts)
+    SELECT own.seq, own.key, new_type, new_agent, about, nullif(own.entries - 1, -1), moment FROM own""",
+    ),
+    "result": _QUICK.format(
+        counted="", only="TRUE",
+        derived=f"""UPDATE {SCHEMA}.entry SET status = new_status, result = own.seq FROM own, {SCHEMA}.record AS given
+    WHERE given.id = new_id AND given.kind = 'entry' AND given.session = own.key AND entry.seq = given.seq
+      AND entry.session = own.key AND entry.status = 'open'""",
+    ),
+}  # fmt: skip
+
+
+def _numbered(statement: str) -> bytes:
+    """Return a statement with its parameters, which are those of `APPEND_ONE`, as numbers."""
+    numbers = {name: f"${number}" for number, name in enumerate(APPEND_ONE, 1)}
+    return re.sub("|".join(rf"\b{name}\b" for name in numbers), lambda found: numbers[found.group()], statement).encode()
+
+
+QUICK = {kind: (f"ctxmgr_{kind}".encode(), _numbered(statement)) for kind, statement in _QUICK_STATEMENTS.items()}
+"""Name and text of the statements that append one plain record, by its kind: ``entry`` (with its status), ``open`` (an entry
+without), ``event`` and ``result``. They take the parameters `APPEND_ONE`. They add one row to ``record``, or change nothing."""
 
 # Add the milestones of one series of several sessions: session i had ``before[i]`` rows and gets ``adds[i]``. The function
 # first tests whether any milestone is reached, because few appends reach one.

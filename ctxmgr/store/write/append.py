@@ -70,6 +70,7 @@ class AppendResult:
 BATCH = 256
 """Number of records written together. More would not be faster."""
 
+_BACKSLASH = ord("\\")  # one byte is found in a tenth of the time of a text
 _MAX_SESSIONS = 64  # sessions whose counters an appender keeps from one append to the next
 
 
@@ -340,7 +341,7 @@ def prepare_line(line: Line, *, masked: bool) -> EncodedRecord:
 def _make(record: Record, body: bytes, total: str | None, *, masked: bool, place: int | None, length: int = 0) -> EncodedRecord:
     if masked and (hidden := mask(body)) is not body:
         body, record = hidden, codec.decode(hidden)
-    elif b"\\ud" in body:  # two surrogates, separate in a Python string, are one letter in JSON
+    elif _BACKSLASH in body and b"\\ud" in body:  # two surrogates, separate in a Python string, are one letter in JSON
         record = codec.decode(body)
     return EncodedRecord(record, body, total, place, length)
 

@@ -6,12 +6,13 @@ An append locks only the rows of its sessions, so recorders of different session
 from __future__ import annotations
 
 from collections import ChainMap
+from functools import lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.log import codec
-from ctxmgr.store.engine.postgresql import server_text
 from ctxmgr.store.engine.postgresql_schema import TOLD_SUMS
+from ctxmgr.store.engine.postgresql_values import server_text
 from ctxmgr.store.project_session import EXECUTION, PROJECT, require_not_archived
 from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.append import BATCH, Appender, AppendResult
@@ -22,8 +23,11 @@ from ctxmgr.store.write.batch import (
     Derivation,
     SessionCounters,
     description,
+    entry_names,
+    event_names,
     note_links,
     optional,
+    record_usage,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.postgresql import PostgresqlEngine
     from ctxmgr.store.write.append import EncodedRecord
 
+_STEP, _SAID = str(STEP).encode(), {name.encode() for name in SAID}
 _ALONE = frozenset({"entry", "event", "result"})
 """Kinds of records for which the server has a function that takes one record (``append_one``)."""
 _PART = BATCH  # records of one call; smaller parts are no faster alone, and slower beside other threads
@@ -84,6 +89,8 @@ class ServerAppender(Appender):
         """Write new records in one round trip, taking the rest too. Return False and write nothing if that is not possible."""
         if self._server.version < TOLD_SUMS:
             return False
+        if len(taken) == 1 and taken[0].kind in _ALONE and _is_plain(taken[0]):
+            return self._append_one(taken[0])
         done: list[_RelativeRows] = []
         parts = self._parts(taken, rest, done)
         try:
@@ -93,11 +100,30 @@ class ServerAppender(Appender):
             return False
         if ends is None:
             return False
+        for rows, told in zip(done, ends, strict=True):
+            self._remember(rows.known_sessions(told))
+        return True
+
+    def _append_one(self, item: EncodedRecord) -> bool:
+        """Write one new record. Return False and write nothing if that is not possible."""
+        name = storable(str(item.record["session"]))
+        known = self._known.get(name) or _Known("", frozenset(), alone=False)
+        total = codec.chain(known.total, item.body)
+        values, process, quick = _arguments_of_one(item, name, known)
+        values += known.total.encode(), total.encode()
+        told = self._server.append_one(values, quick if known.alone else None)
+        if told is None:
+            return False
+        known.total, known.alone = told or total, not told
+        if process is not None:
+            known.processes |= {process}
+        self._remember({name: known})
+        return True
+
+    def _remember(self, sessions: dict[str, _Known]) -> None:
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
-        for rows, told in zip(done, ends, strict=True):
-            self._known |= rows.known_sessions(told)
-        return True
+        self._known.update(sessions)
 
     def _parts(
         self, taken: list[EncodedRecord], rest: Iterator[EncodedRecord], done: list[_RelativeRows]
@@ -118,7 +144,7 @@ class ServerAppender(Appender):
             rows = _RelativeRows(self._engine, part, known)
             done.append(rows)
             start += len(part)
-            yield rows.arguments_of_one() if len(taken) == 1 and part[0].kind in _ALONE else rows.arguments()
+            yield rows.arguments()
             known = ChainMap(
                 dict[str, _Known](rows.known_sessions()), *(known.maps if isinstance(known, ChainMap) else [self._known])
             )
@@ -159,12 +185,70 @@ class ServerAppender(Appender):
         return 0, None
 
 
-_Known = tuple[str, set[str]]
-"""The last checksum that an appender wrote to a session, and the processes that its entries named."""
+class _Known:
+    """What an appender knows about a session.
+
+    Attributes:
+        total: the last checksum that it wrote.
+        processes: the processes that its entries named.
+        alone: nobody else had written to it before the last append.
+    """
+
+    __slots__ = ("alone", "processes", "total")
+
+    def __init__(self, total: str, processes: frozenset[str], *, alone: bool) -> None:
+        self.total = total
+        self.processes = processes
+        self.alone = alone
 
 
 class _NotTogetherError(Exception):
     """Records change more than their own sessions, or are too many to keep in memory."""
+
+
+def _arguments_of_one(item: EncodedRecord, session: str, known: _Known) -> tuple[list[bytes | None], str | None, str | None]:
+    """Return the arguments `APPEND_ONE` of `ctxmgr.store.engine.postgresql_functions` but for the checksums.
+
+    Returns:
+        Further the process that the record is the first to name, and which statement of `QUICK` may suffice.
+    """
+    record, quick = item.record, item.kind
+    agent = kind = input_type = process = about = new = None
+    status: object = None
+    is_said = b"f"
+    if quick == "entry":
+        status, name, given = record.get("status"), optional(record.get("process")), record.get("inputType")
+        agent, kind, input_type, process = _entry_names(
+            str(record.get("agent", "")), str(record.get("action", "")), given if isinstance(given, str | int) else None, name
+        )
+        quick = "open" if status is None else "entry"
+        new = name if name and name not in known.processes else None
+    elif quick == "event":
+        kind, agent, about = map(_text, event_names(record))
+        is_said = b"t" if kind in _SAID else b"f"
+    else:
+        status = record["status"]
+    read, written = record_usage(record) or (None, None)
+    values = [
+        server_text(session), item.kind.encode(), server_text(item.id), _number(item.moment), item.body, _STEP,
+        agent, kind, input_type, process, b"f" if new is None else b"t", None if status is None else str(status).encode(),
+        about, is_said, _number(read), _number(written),
+    ]  # fmt: skip
+    return values, new, quick if new is None and read is None and written is None else None
+
+
+@lru_cache(maxsize=64, typed=True)  # most entries of an agent have the same
+def _entry_names(agent: object, action: object, input_type: object, process: object) -> tuple[bytes | None, ...]:
+    names = entry_names({"agent": agent, "action": action, "inputType": input_type, "process": process})
+    return tuple(map(_text, names))
+
+
+def _text(text: str | None) -> bytes | None:
+    return None if text is None else server_text(text)
+
+
+def _number(value: float | None) -> bytes | None:
+    return None if value is None else str(value).encode()
 
 
 def _is_plain(item: EncodedRecord) -> bool:
@@ -200,9 +284,10 @@ class _RelativeRows(Derivation):
         self.sessions = {name: SessionCounters(number) for number, name in enumerate(sorted(set(names), key=server_text), 1)}
         self._before: list[str] = []
         for name, counted in self.sessions.items():
-            counted.total, processes = known.get(name) or ("", ())
-            counted.processes.update(processes)
-            self._before.append(counted.total)
+            if (found := known.get(name)) is not None:
+                counted.total = found.total
+                counted.processes.update(found.processes)
+            self._before.append(counted.total or "")
         pairs = [(item, self.sessions[name]) for item, name in zip(items, names, strict=True)]
         for number, (item, counted) in enumerate(pairs, 1):
             item.key, item.seq = counted.key, number
@@ -213,7 +298,10 @@ class _RelativeRows(Derivation):
     def known_sessions(self, ends: Sequence[str] = ()) -> dict[str, _Known]:
         """Return what to cache about the sessions after the append; ``ends`` are the last checksums if the server sent them."""
         sums = ends or [str(counted.total) for counted in self.sessions.values()]
-        return {name: (end, counted.processes) for (name, counted), end in zip(self.sessions.items(), sums, strict=True)}
+        return {
+            name: _Known(end, frozenset(counted.processes), alone=not ends)
+            for (name, counted), end in zip(self.sessions.items(), sums, strict=True)
+        }
 
     def begin_process(self, item: EncodedRecord, process: str) -> None:
         self._begin(item, process, None)
@@ -240,23 +328,6 @@ class _RelativeRows(Derivation):
     def stored_result(self, item: EncodedRecord) -> tuple[int | None, str | None]:
         self.unfinished.append(item)
         return None, None
-
-    def arguments_of_one(self) -> list[Any]:
-        """Return the arguments `ctxmgr.store.engine.postgresql_functions.APPEND_ONE` for the only record."""
-        (item,), (session,) = self.items, self.sessions
-        agent = kind = input_type = process = status = about = None
-        if self.entries:
-            ((_, _, _, agent, kind, input_type, process, _, status, _),) = self.entries
-            status = None if self.unfinished else status
-        elif self.events:
-            ((_, _, kind, agent, about, _, _),) = self.events
-        else:
-            ((status, _, _, _),) = self.late_results()
-        read, written = self.usage[0][2:] if self.usage else (None, None)
-        return [
-            session, item.kind, item.id, item.moment, item.body.decode("ascii"), STEP, agent, kind, input_type, process,
-            bool(self.begun), status, about, bool(self.events) and kind in SAID, read, written, *self._before, item.total,
-        ]  # fmt: skip
 
     def arguments(self) -> list[Any]:
         """Return the arguments `ctxmgr.store.engine.postgresql_functions.APPEND`."""

@@ -93,6 +93,19 @@ def fold_optional(value: object) -> str | None:
     return fold(str(value)) if isinstance(value, str | int) else None
 
 
+def entry_names(record: Record) -> tuple[str, str, str | None, str | None]:
+    """Return the stored agent, action, type of the input and process of an entry."""
+    return (
+        fold(str(record.get("agent", ""))), fold(str(record.get("action", ""))),
+        fold_optional(record.get("inputType")), optional(record.get("process")),
+    )  # fmt: skip
+
+
+def event_names(record: Record) -> tuple[str, str | None, str | None]:
+    """Return the stored type and agent of an event, and the entry that it is about."""
+    return storable(str(record.get("type"))), fold_optional(record.get("agent")), optional(record.get("entry"))
+
+
 def remember_process(engine: Engine, seq: int, key: int, process: str, started: str | None) -> None:
     """Store which process executed the session (FR-026), even if no record says that it began."""
     engine.execute(
@@ -266,6 +279,7 @@ class Derivation:
         self.entries: list[tuple[Any, ...]] = []
         self.events: list[tuple[Any, ...]] = []
         self.usage: list[tuple[Any, ...]] = []
+        self._names: dict[tuple[object, ...], tuple[str, str, str | None, str | None]] = {}
         self._results: dict[tuple[int, str], tuple[int, str]] = {}
         self._completed: set[tuple[int, str]] = set()
 
@@ -284,7 +298,7 @@ class Derivation:
             elif kind != "result":
                 self.change(item, counters)
                 continue
-            if (usage := record_usage(item.record)) is not None:
+            if (kind == "event" or "usage" in item.record) and (usage := record_usage(item.record)) is not None:
                 self.usage.append((item.key, item.seq, *usage))
 
     def _entry(self, item: EncodedRecord, counters: SessionCounters) -> None:
@@ -293,10 +307,13 @@ class Derivation:
         result: int | None = item.seq
         if status is None:
             result, status = self.find_result(item)
-        process = optional(record.get("process"))
+        given = (record.get("agent"), record.get("action"), record.get("inputType"), record.get("process"))
+        if (names := self._names.get(given)) is None:  # many entries have the same
+            names = self._names[given] = entry_names(record)
+        agent, action, input_type, process = names
         self.entries.append((
-            item.seq, item.key, counters.entries, fold(str(record.get("agent", ""))), fold(str(record.get("action", ""))),
-            fold_optional(record.get("inputType")), process, item.moment, str(status or "open"), result,
+            item.seq, item.key, counters.entries, agent, action, input_type, process, item.moment,
+            str(status or "open"), result,
         ))  # fmt: skip
         self._pass("all", counters.entries + counters.events, item)
         counters.entries += 1
@@ -333,10 +350,9 @@ class Derivation:
 
     def _event(self, item: EncodedRecord, counters: SessionCounters) -> None:
         record = item.record
-        type_ = storable(str(record.get("type")))
+        type_, agent, about = event_names(record)
         self.events.append((
-            item.seq, item.key, type_, fold_optional(record.get("agent")),
-            optional(record.get("entry")), counters.entries - 1 if counters.entries else None, item.moment,
+            item.seq, item.key, type_, agent, about, counters.entries - 1 if counters.entries else None, item.moment,
         ))  # fmt: skip
         self._pass("all", counters.entries + counters.events, item)
         self._pass("event", counters.events, item)

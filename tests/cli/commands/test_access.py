@@ -65,7 +65,7 @@ def test_rules_come_from_a_file_and_are_tried_before(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "code"), [(b"\xff\xfe", 2), (b"[[rules]]\nagent = 1\n", 2), (b"{", 2), (b"[" * 100_000, 2), (None, 5)]
+    ("content", "code"), [(b"\xff\xfe", 2), (b"[[rules]]\nagent = 1\n", 2), (b"{", 2), (b"[" * 100_000, 2), (None, 3)]
 )
 def test_what_is_no_file_of_rules_changes_nothing(content: bytes | None, code: int, place: Path) -> None:
     """A file that is missing, is no text or holds no rules is refused by its name."""
@@ -91,3 +91,50 @@ def test_a_name_that_steers_is_refused(name: str) -> None:
 def test_a_sign_that_turns_text_around_is_shown_by_its_code() -> None:
     """It may stand in a name, and reaches no terminal as what it is."""
     assert "red\\u202e" in access("allow", "red\u202e", "artifact", "*").out
+
+
+def test_denials_and_changes_are_shown_where_one_looks(place: Path) -> None:
+    """`access log` shows a denied read, `context log` a change, `version list` a rollback with its reason."""
+    (place / "a.md").write_text("one")
+    run("artifact", "put", str(place / "a.md"), "--agent", "arch")
+    (place / "a.md").write_text("two")
+    run("artifact", "put", str(place / "a.md"), "--agent", "arch")
+    run("version", "rollback", "1", "--reason", "too early")
+    run("context", "set", "current_sprint", "S3")
+    assert run("artifact", "get", "arch/a.md", "--as", "dev").code == 3
+
+    (denied,) = access("log", "--denied", "--json").envelope["data"]
+    assert (denied["agent"], denied["command"], denied["denied"][0]["name"]) == ("dev", "artifact get", "a.md")
+    assert "arch/a.md" in access("log").out
+    (change,) = run("context", "log", "--json").envelope["data"]
+    assert (change["key"], change["newValue"], change["by"]) == ("current_sprint", "S3", "operator")
+    assert "S3" in run("context", "log", "current_sprint").out
+    assert run("version", "list", "--json").envelope["data"][0]["rollbacks"][0]["reason"] == "too early"
+    assert "too early" in run("version", "list").out
+    assert (access("log", "--agent", "nobody").out, run("context", "log", "other").out) == ("", "")
+
+
+def test_a_rule_that_is_not_there_is_not_found() -> None:
+    """Removing it says so, and not that there are no rules."""
+    access("allow", "coder", "artifact", "arch/*")
+
+    refused = access("remove", "coder", "artifact", "arch/*", "none", "--json")
+    assert (refused.code, refused.envelope["error"]["message"]) == (3, "no rule coder artifact arch/* none")
+
+
+def test_an_empty_file_of_rules_says_nothing_of_those_in_force(place: Path) -> None:
+    """It adds nothing, and the answer is not that there are none."""
+    access("allow", "coder", "artifact", "arch/*")
+    (place / "none.toml").write_text("rules = []")
+
+    assert "No access rules" not in access("load", "none.toml").err
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_the_help_names_one_agent_where_one_is_meant(command: str) -> None:
+    """A question is about one agent; '*' is for rules."""
+    shown = access(command, "--help").out
+
+    assert "The agent that asks." in shown
+    assert "'*' for any" not in shown
+    assert "'*' for any" in access("allow", "--help").out

@@ -51,7 +51,7 @@ def test_the_text_may_come_in_three_ways() -> None:
 
     assert read.code == 0
     found = run("memory", "recall", "deploy", "--json").envelope["data"]
-    assert {row["text"] for row in found} == {"deploy one", "deploy two", "deploy three\n"}
+    assert {row["text"] for row in found} == {"deploy one", "deploy two", "deploy three"}
     assert run("memory", "retain", "a", "-m", "b").code == 2
     assert run("memory", "retain").err.splitlines()[0] == "ctxmgr: Memory text cannot be empty"
 
@@ -202,3 +202,13 @@ def test_memory_of_a_log_file_is_kept_in_the_log(tmp_path: Path) -> None:
     assert log.read_bytes().count(b"\n") == lines + 1
     ran = process("memory", "recall", "deployed", "--store", str(log), "--json")
     assert [row["text"] for row in ran.envelope["data"]] == ["deploy by rsync"]
+
+
+def test_the_first_memory_of_a_project_is_kept(empty_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example of the help works in an empty folder: the store is made there, and the text is recalled."""
+    monkeypatch.delenv("CTXMGR_STORE", raising=False)
+    kept = run("memory", "retain", "deploys need the VPN", "--json")
+
+    assert (kept.code, kept.envelope["data"]["session"]) == (0, "memory")
+    assert (empty_project / ".ctxmgr" / "history.db").exists()
+    assert "VPN" in run("memory", "recall", "deploy").out

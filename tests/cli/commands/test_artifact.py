@@ -271,3 +271,21 @@ def test_a_secret_may_be_kept_silently(place: Path) -> None:
 
     assert run("artifact", "put", "notes.md", "--agent", "arch", "--allow-secrets", "--json").envelope["warnings"] == []
     assert run("artifact", "put", "notes.md", "--agent", "arch", "--allow-secrets", "--reject-secrets").code == 2
+
+
+def test_markdown_holds_the_content_of_an_artifact_and_what_a_package_is_made_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The content stands in a fence below the metadata; other bytes are not shown. A package is drawn."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.yaml").write_text("service: invoices\n")
+    (tmp_path / "x.bin").write_bytes(b"\0\xff")
+    run("artifact", "put", "plan.yaml", "x.bin", "--agent", "sa")
+    shown = run("artifact", "get", "sa/plan.yaml", "--format", "md").out
+    package = run("context", "assemble", "dev", "--with", "sa/plan.yaml", "--format", "md").out
+
+    assert shown.endswith("\n```\nservice: invoices\n```\n")
+    assert "```" not in run("artifact", "get", "sa/x.bin", "--format", "md").out
+    assert "| full | sa/plan.yaml |" in package
+    assert "context_package:" not in package
+    assert run("context", "assemble", "dev").out.startswith("context_package:")

@@ -98,7 +98,14 @@ def test_a_task_is_told(tmp_path: Path) -> None:
     assert package["metadata"]["taskId"] == "T-1"
     place.write_text("- a list\n", encoding="utf-8")
     assert run("context", "assemble", "x", "--task-context", str(place)).code == 2
-    assert run("context", "assemble", "x", "--task-context", str(tmp_path / "none")).code == 5
+    assert run("context", "assemble", "x", "--task-context", str(tmp_path / "none")).code == 3
+
+
+def test_the_id_of_a_package_is_printed_raw() -> None:
+    """``-r`` prints what ``--jq`` finds without quotes, as with every command."""
+    shown = run("context", "assemble", "x", "--json", "--jq", ".data.package.metadata.assembledFor", "-r")
+
+    assert (shown.code, shown.out) == (0, "x\n")
 
 
 def test_an_agent_asks_for_itself() -> None:

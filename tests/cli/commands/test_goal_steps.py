@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ctxmgr.types.goal import BriefAnswer, GoalAnswer, RecordAnswer, ResumeAnswer
@@ -33,6 +35,21 @@ def test_the_tree_is_walked_through() -> None:
     assert kind("next", "t2.1") == (2, "invalid")
     data("unblock", "t2")
     assert data("next", "t2.1")["changed"] == ["t2.1"]
+
+
+def test_done_said_twice_ends_one_step() -> None:
+    """The second ``done`` and ``fail`` are refused until the next step is begun; of a named step ``done`` may be said again."""
+    data("start", "--from", "plan.md")
+    data("next")
+    data("done")
+
+    for command in ("done", "fail"):
+        again = run("goal", command)
+        assert (again.code, again.out) == (2, "")
+        assert "t1.3 is not begun; t1.2 is done already" in again.err
+        assert "'ctxmgr goal next' begins it" in again.err
+    assert data("done", "t1.2")["message"] == "t1.2 is done already"
+    assert [line for line in outline() if line.endswith("done")] == ["t1.1 done", "t1.2 done"]
 
 
 @pytest.mark.requirement("H-reorder")
@@ -115,6 +132,63 @@ def test_an_action_that_began_is_in_flight_until_its_result() -> None:
     assert kind("record", "deploy", "--entry", entry, "--result", "success") == (2, "invalid")
 
 
+def test_who_begins_an_action_is_given_its_id_and_told_of_an_equal_one() -> None:
+    """``--begin`` prints what ``--entry`` takes; a second one hears on stderr, and in JSON, that one is in flight."""
+    data("start", "--from", "plan.md")
+    deploy = ("record", "deploy", "--args", '{"to": "prod"}')
+    first = run("goal", *deploy, "--begin")
+    entry = state().in_flight[0].id
+    assert first.err == ""
+    assert f"→ its result: --entry {entry} --result RESULT" in first.out
+
+    second = run("goal", *deploy, "--ask")
+    assert "the same call is in flight already" in second.err
+    assert f"--entry {entry}" in second.err
+    begun = goal(*deploy, "--begin").envelope
+    assert begun["data"]["inFlight"] == [entry]
+    assert begun["warnings"] == [begun["data"]["hint"]]
+
+    assert f'in flight: deploy {{"to": "prod"}} [{entry}]' in run("goal", "tree").out
+    assert entry in run("goal", "resume").out
+    for name in (entry, begun["data"]["entry"]):
+        data("done" if name == entry else "next")
+        assert data("record", "deploy", "--entry", name, "--result", "success")["node"] == "t1.2"
+    assert state().in_flight == []
+
+
+@pytest.mark.requirement("H-damage")
+def test_damage_of_the_history_is_said_by_every_command() -> None:
+    """A record that was changed behind the back of the goal is told on stderr, in JSON among the warnings, each time."""
+    data("start", "--from", "plan.md")
+    data("record", "look", "--result", "success")
+    history = Path(".agent_context/history.jsonl")
+    lines = history.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"kind"', b'"kinX"', 1)
+    history.write_bytes(b"".join(lines))
+
+    for words in (
+        ("brief",), ("tree",), ("resume",), ("record", "look", "--ask"), ("record", "look", "--result", "success"), ("done",),
+        ("next",), ("compare",), ("probe", "list"), ("say", "go on"),
+    ):  # fmt: skip
+        ran = run("goal", *words)
+        assert (ran.code, "history.jsonl is damaged: sum does not match" in ran.err) == (0, True), words
+    assert any("is damaged" in each for each in goal("brief").envelope["warnings"])
+
+
+@pytest.mark.requirement("H-damage")
+def test_a_missing_history_is_said_before_anybody_begins_anew() -> None:
+    """Where only the state is left, every command ends with 5 and names the goal; ``--replace`` gives it up."""
+    data("start", "--from", "plan.md")
+    Path(".agent_context/history.jsonl").unlink()
+
+    for words in (("tree",), ("resume",), ("record", "x", "--result", "success"), ("start", "brand new")):
+        ran = run("goal", *words)
+        assert ran.code == 5, words
+        assert "history.jsonl' is missing, but the saved state knows one: 'Create the mathx package'" in ran.err
+    assert run("goal", "start", "brand new", "--replace").code == 0
+    assert state().goal.description == "brand new"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -135,7 +209,7 @@ def test_arguments_and_results_come_from_stdin() -> None:
     """What is too long for a command line is read from stdin."""
     data("start", "fix it")
     goal("record", "write", "--args", "-", "--result", "success", given='{"path": "a.py"}')
-    goal("record", "read", "--args", "{}", "--result", "-", given="what came back")
+    goal("record", "read", "--args", "{}", "--result", "-", given="what came back\n")
     first, second = state().actions
 
     assert first.args == {"path": "a.py"}

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from ctxmgr.cli.fast.table import TABLE
 from ctxmgr.types.record_models import MODELS
 from tests.cli.console import lines, records, run
 from tests.cli.json_schema import faults
@@ -20,9 +21,24 @@ ANSWERS: list[tuple[str, tuple[str, ...]]] = [
     ("snapshot show", ("SNAPSHOT",)), ("detect", ("--all-sessions",)), ("recover", ("-s", "looping")),
     ("recover", ("-s", "hung", "--plan")), ("import", ("LOG",)), ("record", ()), ("verify", ()), ("index", ()),
     ("doctor", ()), ("formats", ()),
+    ("access allow", ("dev", "artifact", "*")), ("access list", ()), ("access log", ()), ("access test", ("default",)),
+    ("access check", ("dev", "read", "artifact", "a/b")), ("access explain", ("dev", "read", "artifact", "a/b")),
+    ("context set", ("current_sprint", "S1")), ("context get", ()), ("context log", ()),
+    ("execution record", ("dev", "failed", "--error", "x")), ("execution list", ()), ("version list", ()),
     ("context need add", ("dev", "arch/*", "--need", "optional")), ("context assemble", ("dev", "--with", "arch/none.md")),
     ("request", ("--type", "proceed", "--from", "coder", "--to", "other", "--reason", "x", "--goal", "y")),
 ]  # fmt: skip
+
+
+BEFORE: dict[str, tuple[tuple[str, ...], ...]] = {
+    "access list": (("access", "allow", "dev", "artifact", "*"),),
+    "access log": (("context", "get", "nothing", "--as", "dev"),),
+    "context get": (("context", "set", "current_sprint", "S1"),),
+    "context log": (("context", "set", "current_sprint", "S1"),),
+    "execution list": (("execution", "record", "dev", "started"),),
+    "version list": (("artifact", "put", __file__, "--agent", "dev"),),
+}
+"""What has to be there for a command to have an answer."""
 
 
 def schema_of(name: str) -> dict[str, Any]:
@@ -37,6 +53,8 @@ def test_answers_follow_their_schema(name: str, options: tuple[str, ...], tmp_pa
     log.write_text(lines({**records()[-1], "session": "more"}), encoding="utf-8")
     snapshot = run("snapshot", "create", "0", "--summary", "x", "--json").envelope["data"]["id"]
     given = [{"SNAPSHOT": snapshot, "LOG": str(log)}.get(option, option) for option in options]
+    for words in BEFORE.get(name, ()):
+        run(*words)
     envelope = run(*name.split(), *given, "--json", given=lines(records()[0]) if name == "record" else None).envelope
     rows = cast("list[Any]", envelope["data"] if isinstance(envelope["data"], list) else [envelope["data"]])
     row, outer = schema_of(name), schema_of("envelope")
@@ -70,6 +88,7 @@ def test_every_answer_has_a_schema() -> None:
     names = run("schema").envelope["data"]
 
     assert {name for name, _ in ANSWERS} <= set(names)
+    assert {name for name in TABLE if name.split()[0] in ("access", "context", "execution")} <= set(names)
     for name in names:
         answer = run("schema", *name.split()).envelope
         assert (answer["status"], bool(answer["data"])) == ("ok", True)

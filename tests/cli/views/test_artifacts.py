@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.artifacts import show_artifact, show_artifacts, show_diff
-from ctxmgr.types.artifact import ArtifactDiff, ArtifactView
+from ctxmgr.types.artifact import ArtifactDiff, ArtifactView, GetResponse
 from tests.cli.view_samples import draw
 
 
@@ -42,7 +42,7 @@ def test_no_name_steers_the_terminal(text: str) -> None:
 
     def show(out: Printer) -> None:
         show_artifacts(out, [item])
-        show_artifact(out, item)
+        show_artifact(out, GetResponse(artifact=item, content=text, encoding="utf-8"))
         show_diff(out, difference)
 
     assert not {"\x1b", "\u202e", "\r"} & set(draw(show, width=80))

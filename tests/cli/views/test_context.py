@@ -7,7 +7,7 @@ import pytest
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import context as views
 from ctxmgr.types.context_package import AssembleResponse, ItemExplanation, RequestedItem
-from ctxmgr.types.project_state import AgentNeed
+from ctxmgr.types.project_state import AgentNeed, Execution
 from tests.cli import view_samples as s
 
 DECISION = {
@@ -41,6 +41,26 @@ def sample(text: str = "a.md") -> AssembleResponse:
             ],
         }
     )  # fmt: skip
+
+
+def test_runs_of_one_day_can_be_told_apart_in_80_columns() -> None:
+    """A row keeps the minute of its start and an id that the command takes, whatever else it holds."""
+    ids = [f"01a21fb{number}-2b65-7fb0-81d6-eb165d2cec78" for number in range(3)]
+    runs = [
+        Execution(
+            id=identity, session="ctxmgr:project", index=number, agent="parser_developer", status="failed",
+            task=f"T-S1-08-00{number}", sprint="S1-08", started_at=f"2026-11-28T0{number}:06:57Z", completed_at=None,
+            duration_seconds=62, context_version=12, error="the parser failed at line 45 of the input",
+            input_artifacts=[], input_tokens=None, output_artifacts=[], output_tokens=None,
+        )
+        for number, identity in enumerate(ids)
+    ]  # fmt: skip
+    lines = s.draw(lambda out: views.show_executions(out, runs), width=80).splitlines()[1:]
+
+    assert [f"2026-11-28 0{number}:06" in line for number, line in enumerate(lines)] == [True] * 3
+    assert all(identity.startswith(line.split()[0]) for identity, line in zip(ids, lines, strict=True))
+    assert len({line.split()[0] for line in lines}) == 3
+    assert all(len(line) <= 80 for line in lines)
 
 
 def test_a_person_sees_where_the_budget_went() -> None:

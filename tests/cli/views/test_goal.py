@@ -115,7 +115,8 @@ def test_the_tree_shows_where_we_are_and_why_not_further() -> None:
    dropped: not wanted
 
 In flight: effect unknown
-  ○ deploy  {"to": "prod "}
+  ○ deploy  {"to": "prod "}  [e1]
+  how one ended: ctxmgr goal record NAME --entry ID --result RESULT
 
 Blocked actions
   ⊘ run   pytest  ×2  [ab12]
@@ -236,6 +237,9 @@ def test_a_refusal_says_what_to_do_instead() -> None:
     refused = RecordAnswer(allowed=False, type="B", reason="A-B-A-B", hint="try something else")
 
     assert draw(lambda out: show_record(out, "read", allowed)) == "✓ recorded: read  t1, attempt 2\n"
+    assert draw(lambda out: show_record(out, "read", allowed, begun=True)) == (
+        f"✓ begun: read  t1, attempt 2\n  → its result: --entry {allowed.entry} --result RESULT\n"
+    )
     assert draw(lambda out: show_record(out, "read", refused)) == (
         "⊘ refused: read  alternation\n  A-B-A-B\n  → try something else\n"
     )

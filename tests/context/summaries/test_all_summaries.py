@@ -212,4 +212,45 @@ def test_a_broken_text_falls_to_the_lines(text: str, reader: JsonSummariser | Ya
     kind = sorted(reader.kinds)[-1]
     whole = (text + "\n" + "key: some value and more of it\n" * 60).replace("def (\n", "def (\n" * 20)
 
-    assert summarise("", whole, kind, ESTIMATE).strategy == "lines/2"
+    assert summarise("", whole, kind, ESTIMATE).strategy == "lines/3"
+
+
+_SECTION = "## Part {0}\n\nPart {0} says how the queue number {0} is served. More words follow that nobody needs at once.\n\n"
+_BODY = "".join(f"    value = value * {{0}} + {number}\n" for number in range(4))
+_FUNCTION = f'def part_{{0}}(value: int) -> int:\n    """Serve the queue number {{0}}."""\n{_BODY}    return value\n\n\n'
+_GO = f"// Part{{0}} serves the queue number {{0}}.\nfunc Part{{0}}(value int) int {{{{\n{_BODY}    return value\n}}}}\n\n"
+
+
+@pytest.mark.requirement("003-P17")
+@pytest.mark.parametrize(
+    ("name", "piece", "kept", "told"),
+    [
+        ("a.md", _SECTION, "## Part {0}", "Part {0} says how the queue number {0} is served."),
+        ("a.py", _FUNCTION, "def part_{0}(value: int) -> int:", "Serve the queue number {0}."),
+        ("a.go", _GO, "func Part{0}(value int) int", "Part{0} serves the queue number {0}."),
+    ],
+)
+@pytest.mark.parametrize("count", [12, 60, 100, 400])
+def test_a_summary_is_filled_up_to_its_target(name: str, piece: str, kept: str, told: str, count: int) -> None:
+    """Not all first sentences and doc comments fit, nor is none given: as many as fit, and every heading and signature."""
+    text = "".join(piece.format(number) for number in range(count))
+    made = summarise(name, text, "", ESTIMATE)
+    share = made.tokens * 100 // made.original_tokens
+    target = 25 if name == "a.md" else 30
+
+    assert target - 5 <= share <= target
+    assert all(kept.format(number).rstrip(":") in made.text for number in range(count))
+    assert told.format(0) in made.text
+
+
+def test_a_small_text_is_summarised_by_what_its_parts_say() -> None:
+    """The note alone takes the target of such a text, so that it may have as many tokens as a text that is given whole."""
+    text = (
+        "# Jobs\n\nJobs wait in a queue. It is long.\n\n## Start\n\n```sh\nmake jobs\n```\n\n## Stop\n\nA job ends. "
+        + "Or not. " * 20
+    )
+    made = summarise("small.md", text, "", ESTIMATE)
+
+    assert made.tokens <= 40
+    assert "Jobs wait in a queue." in made.text
+    assert "## Stop" in made.text

@@ -69,7 +69,7 @@ def test_signatures_of_other_languages_by_grammar(kind: str) -> None:
     """With a grammar every draft has the signatures, in order; the first also what is documented above and done below."""
     pytest.importorskip("tree_sitter")
     text, expected = CODE[kind]
-    drafts = list(GrammarSummariser().drafts(text, kind))
+    drafts = ["".join(parts) for parts in GrammarSummariser().drafts(text, kind)]
 
     for draft in drafts:
         assert [one for one in expected if one in draft] == expected

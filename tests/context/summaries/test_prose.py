@@ -59,8 +59,8 @@ def headings(text: str) -> list[tuple[str, str]]:
 def test_all_headings_are_kept(text: str) -> None:
     """Whatever surrounds them, each draft has the headings of the document, in their order and on their level."""
     assume(not text.startswith("---"))  # else its beginning is front matter
-    for draft in MarkdownSummariser().drafts(text, "markdown"):
-        assert headings(draft) == headings(text)
+    for parts in MarkdownSummariser().drafts(text, "markdown"):
+        assert headings("".join(parts)) == headings(text)
 
 
 @pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
@@ -86,7 +86,7 @@ def test_front_matter_is_no_heading() -> None:
 def test_signatures_of_other_languages_by_line(kind: str) -> None:
     """Without a grammar the lines that open a definition are kept, in order, without what they do."""
     text, expected = CODE[kind]
-    last = list(LineSummariser().drafts(text, kind))[-1]
+    last = "".join(list(LineSummariser().drafts(text, kind))[-1])
 
     assert [one for one in expected if one in last] == expected
     assert "return" not in last

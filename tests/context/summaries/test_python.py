@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,12 @@ def test_all_signatures_are_kept(path: Path) -> None:
     drafts = list(PythonSummariser().drafts(text, "python"))
     assert drafts
     for draft in drafts:
-        assert list(signatures(ast.parse(draft).body)) == expected
+        assert list(signatures(ast.parse("".join(draft)).body)) == expected
+    for longer, shorter in pairwise(draft for draft in drafts if isinstance(draft, tuple)):
+        assert len(longer) == len(shorter)
+        for place in range(0, len(shorter), max(1, len(shorter) // 5)):
+            mixed = "".join([*longer[:place], *shorter[place:]])
+            assert list(signatures(ast.parse(mixed).body)) == expected
 
 
 def test_python_signatures_in_odd_places() -> None:
@@ -69,7 +75,7 @@ def test_python_signatures_in_odd_places() -> None:
     drafts = list(PythonSummariser().drafts(text, "python"))
     assert drafts
     for draft in drafts:
-        assert list(signatures(ast.parse(draft).body)) == list(signatures(ast.parse(text).body))
+        assert list(signatures(ast.parse("".join(draft)).body)) == list(signatures(ast.parse(text).body))
 
 
 @pytest.mark.requirement("003-P17")

@@ -44,12 +44,13 @@ HOSTILE = (
 MARKS = ("zorg", "evil", "approved", "ignore all")
 
 
-STRANGERS, LATER, THIRD, FOURTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH = (
+STRANGERS, LATER, THIRD, FOURTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH = (
     FOLDER / f"strangers{name}.jsonl.gz"
-    for name in ("", "_later", "_third", "_fourth", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth")
+    for name in ("", "_later", "_third", "_fourth", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth", "_eleventh")
 )
-UNSEEN, UNSEEN_SIXTH, UNSEEN_SEVENTH, UNSEEN_EIGHTH, UNSEEN_NINTH, UNSEEN_TENTH = (
-    FOLDER / f"strangers{name}_unseen.jsonl.gz" for name in ("", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth")
+UNSEEN, UNSEEN_SIXTH, UNSEEN_SEVENTH, UNSEEN_EIGHTH, UNSEEN_NINTH, UNSEEN_TENTH, UNSEEN_ELEVENTH = (
+    FOLDER / f"strangers{name}_unseen.jsonl.gz"
+    for name in ("", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth", "_eleventh")
 )
 GENERAL = {"knownError", "statedReason"}
 """Kinds that read what any tool says: what they say beside a class that knows more must be true, and may be said."""
@@ -214,8 +215,9 @@ def test_the_tuning_set_is_answered() -> None:
         (EIGHTH, 0.5, 38, 0),
         (NINTH, 0.7, 35, 0),
         (TENTH, 0.25, 37, 0),
+        (ELEVENTH, 0.2, 37, 0),
     ],
-    ids=["first", "later", "third", "fourth", "sixth", "seventh", "eighth", "ninth", "tenth"],
+    ids=["first", "later", "third", "fourth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh"],
 )
 def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stuck: int, healthy: int) -> None:
     """So many logs of an archive have cause and next step; nothing false is said, of the healthy ones neither.
@@ -240,6 +242,7 @@ def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stu
         pytest.param(UNSEEN_EIGHTH, 26, 16, 1, id="eighth"),
         pytest.param(UNSEEN_NINTH, 29, 14, 2, id="ninth"),
         pytest.param(UNSEEN_TENTH, 27, 13, 1, id="tenth"),
+        pytest.param(UNSEEN_ELEVENTH, 27, 9, 0, id="eleventh"),
     ],
 )
 def test_logs_that_the_rules_were_not_tuned_on_are_answered(archive: Path, count: int, floor: int, false: int) -> None:

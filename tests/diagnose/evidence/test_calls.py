@@ -37,14 +37,17 @@ LOOKS = [
     bash("cd src && pytest -q 2>&1 | tail -5"), bash("git status"), bash("find . -name a.py"), bash("curl -s localhost/health"),
     bash("make test"), bash("sleep 5"), bash("git branch -a"), Call("get_order", {"id": 1}), Call("can_send_mms", {}),
     Call("query", {"sql": "select a from b"}), Call("http_get", {"method": "GET"}), Call("think", {"text": "rm -rf /"}),
-    Call("TodoWrite", {"todos": []}),
+    Call("TodoWrite", {"todos": []}), bash("python3 -c 'import time; time.sleep(20)'"), bash("rg --files"),
+    Call("WebSearch", {"query": "how to delete a row"}), Call("write_stdin", {"chars": "", "session_id": 3}),
 ]  # fmt: skip
 MAY_ACT = [
     bash("python a.py"), bash("pip install pytest"), bash("find . -name a.py -delete"), bash("env A=1 ./deploy.sh"),
     bash("git branch -D old"), bash("ls > list.txt"), bash("echo $(./deploy.sh)"), bash("pytest --snapshot-update"),
     bash("curl -X POST localhost/start"), bash("npx eslint --fix ."), Call("zorgify", {}), Call("toggle_wifi", {}),
     Call("query", {"sql": "update t set a = 1"}), Call("fetch", {"method": "POST"}), Call("check_in_guest", {"id": 1}),
-    Call("open_valve", {"id": 1}), Call("browser_navigate", {"url": "a"}),
+    Call("open_valve", {"id": 1}), Call("write_stdin", {"chars": "yes", "session_id": 3}),
+    bash("python3 -c 'import time, job; job.run()'"),
+    Call("browser_navigate", {"url": "a"}),
 ]  # fmt: skip
 
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.texts import clean, excerpt, how_often, sentences_in, strip_line_numbers, strip_wrapper, text_of
+from ctxmgr.diagnose.evidence.texts import (
+    clean,
+    clock,
+    excerpt,
+    how_often,
+    sentences_in,
+    strip_escapes,
+    strip_line_numbers,
+    strip_wrapper,
+    tell_days,
+    text_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +34,23 @@ from ctxmgr.diagnose.evidence.texts import clean, excerpt, how_often, sentences_
 def test_numbers_of_lines_are_taken_off_and_other_numbers_stay(shown: str, text: str) -> None:
     """What a client puts before a line goes, with the indentation of the line kept; a number that is content stays."""
     assert strip_line_numbers(clean(shown)) == text
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        ("\x1b[38;21m[*] trying pub1\x1b[0m", "[*] trying pub1"),
+        ("[38;21m[*] trying pub1[0m\n[1;31mFAILED[0m, see x", "[*] trying pub1\nFAILED, see x"),
+        ("[32m+ added[m\n[31m- gone[m", "+ added\n- gone"),
+        ("rate(http_errors_total[5m]) over [30m, 1h]", "rate(http_errors_total[5m]) over [30m, 1h]"),
+        ("echo -e '\\033[31mno\\033[0m' \\x1b[1m", "echo -e '\\033[31mno\\033[0m' \\x1b[1m"),
+        ("x[m + 1] = [0m]", "x[m + 1] = [0m]"),
+    ],
+    ids=["escape", "escape lost", "git", "times", "source code", "indexes"],
+)
+def test_a_colour_goes_with_all_its_characters(shown: str, text: str) -> None:
+    """A colour is removed as a whole, also where its escape character was lost; what only looks like one stays."""
+    assert strip_escapes(shown) == text
 
 
 def test_a_quote_is_never_cut_into_sentences() -> None:
@@ -71,3 +99,22 @@ def test_an_error_without_words_says_nothing() -> None:
     """A failing search prints nothing; what the record is made of are no words of it."""
     assert text_of({"type": "Error", "message": ""}) == ""
     assert text_of({"type": "Error", "message": "", "code": 7}) == '{"type": "Error", "message": "", "code": 7}'
+
+
+def test_a_time_is_told_with_its_day_where_that_is_in_doubt() -> None:
+    """Records of one day need no date; one of another day does, and so do all of several days."""
+    first, second, late = "2025-11-13T12:14:44Z", "2025-11-13T23:10:00Z", "2025-09-29T17:08:59Z"
+    try:
+        tell_days([first, second, None])
+        assert [clock(first), clock(second), clock(late)] == [" at 12:14", " at 23:10", " on 2025-09-29 at 17:08"]
+        tell_days([late, first])
+        assert [clock(first), clock(late), clock("12:14")] == [" on 2025-11-13 at 12:14", " on 2025-09-29 at 17:08", ""]
+    finally:
+        tell_days([])
+    assert clock(first) == " at 12:14"
+
+
+def test_what_ctxmgr_said_in_an_output_is_no_part_of_it() -> None:
+    """An earlier advice of the hook is not what the test printed."""
+    said = "FAILED (failures=1)\nCTXMGR-CONTINUATION: you went round 3 times. Read calc.py.\n[ctxmgr] You go in circles"
+    assert strip_wrapper(said).strip() == "FAILED (failures=1)"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ctxmgr.diagnose.related.related_lines import find_names, find_related_lines
-from tests.diagnose.build import bash, evidence, failed, read
+from tests.diagnose.build import Call, bash, evidence, failed, read
 
 
 @pytest.mark.parametrize(
@@ -39,3 +41,27 @@ def test_a_variable_that_only_the_call_of_another_agent_sets_is_quoted(setting: 
 
     assert line.quote is not None
     assert line.quote.text.startswith(f"$ {setting}{run}") is shown
+
+
+def test_parts_of_a_line_are_quoted_as_they_stand_in_it() -> None:
+    """An object of many members is chosen from in parts: their commas stay, and what is left out has a mark."""
+    user = {
+        "user_id": "noah_muller_9847", "name": {"first_name": "Noah", "last_name": "Muller"},
+        "address": {"address1": "889 Hillcrest Drive", "address2": "Suite 254", "city": "Denver", "zip": "80216"},
+        "payment_methods": {"gift_card_3481": {"source": "gift_card", "id": "gift_card_3481", "amount": 41}},
+        "saved_passengers": [{"first_name": "Amelia", "last_name": "Ahmed", "dob": "1957-03-21"}],
+        "membership": "silver", "reservations": ["SDZQKO", "4OG6T3", "ZQX1W2"],
+    }  # fmt: skip
+    said = json.dumps(user)
+    refused = "Error: payment method gift_card_3482 not found for noah_muller_9847"
+    book = Call("book_reservation", {"user_id": "noah_muller_9847", "payment": "gift_card_3482"}, refused, "error")
+    known = evidence(Call("get_user_details", {"user_id": "noah_muller_9847"}, said), bash("nproc", "2"), *[book] * 3)
+    quote = next(
+        each.quote for each in find_related_lines(known, known.failing_calls) if each.quote and "noah" in each.quote.text
+    )
+
+    assert "…" in quote.text
+    assert '", "' in quote.text
+    parts = [part.strip() for part in quote.text.split("…")]
+    assert [part for part in parts if part not in said] == []
+    assert quote.text.startswith("… ") != said.startswith(parts[0] or "-")

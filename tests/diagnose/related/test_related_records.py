@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ctxmgr.diagnose import contrast, diagnose, explain, explain_contrast
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
+from ctxmgr.diagnose.interface import MOST_STEP
 from ctxmgr.diagnose.related.related_lines import find_related_lines
 from ctxmgr.types.finding import Diagnosis
 from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
@@ -277,3 +280,20 @@ def test_the_user_s_sentence_on_the_error_s_topic_comes_first() -> None:
 
     assert "box_b" in told.cause + told.next_step
     assert "stock-2" not in told.next_step
+
+
+def test_a_step_that_lacks_room_keeps_the_sentence_to_which_others_refer() -> None:
+    """Where the looks before it are long, they are left out, and not the sentence that says what to do."""
+    customer = {"customer_id": "C1001", "phone_number": "555-123-2002", "line_ids": ["L1001", "L1002"], "bill_ids": ["B1001"]}
+    line = {"line_id": "L1002", "phone_number": "555-123-2002", "plan_id": "P1002", "device_id": "D1002", "data_used_gb": 8.7}
+    other = {**line, "line_id": "L1001", "phone_number": "555-123-2001", "plan_id": "P1001", "device_id": "D1001"}
+    told = answer(
+        Said("Picture messages won't go through. My phone number is 555-123-2002."),
+        Call("get_customer_by_phone", {"phone_number": "555-123-2002"}, json.dumps(customer)),
+        Call("get_details_by_id", {"id": "L1001"}, json.dumps(other)),
+        Call("can_send_mms", {}, "Your messaging app cannot send MMS messages.", agent="user"),
+        *[Call("get_details_by_id", {"id": "L1002"}, json.dumps(line))] * 12,
+    )
+
+    assert "It answers, and asking again does not change the answer: go on with it as it is" in told.next_step
+    assert len(told.next_step) <= MOST_STEP

@@ -14,7 +14,7 @@ from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.memory.note_memory import EmbeddedMemory
 from ctxmgr.store import open_store
-from ctxmgr.store.project_session import PROJECT, RULES
+from ctxmgr.store.project_session import ACCESS, PROJECT, RULES
 from ctxmgr.types.memory import RecallRequest, RetainRequest
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
@@ -33,8 +33,9 @@ STORY = [
 
 
 def _count(path: Path) -> int:
+    """Return how many records there are, without the log of what was denied."""
     with closing(open_store(str(path))) as store:
-        return store.verify()[0]
+        return store.verify()[0] - len(store.shared.events(ACCESS))
 
 
 ALLOWED: dict[str, list[Record]] = {
@@ -45,7 +46,7 @@ ALLOWED: dict[str, list[Record]] = {
     "a result and its entry": [result("s", 2), entry("s", 2, agent="me")],
     "an event": [build("event", "s", at(1), id="v", type="thought", agent="me", data={"text": "x"})],
     "an event of an entry": [build("event", "s", at(1), id="v", type="message", entry="s-e0000", data={})],
-    "a note": [build("note", "s", at(1), id="n", entries=["s-e0000"], content="x", author="somebody")],
+    "a note": [build("note", "s", at(1), id="n", entries=["s-e0000"], content="x", author="me")],
     "a note without entries": [build("note", "s", at(1), id="n", entries=[], content="x", author="me")],
     "a note and what supersedes it": [
         build("note", "s", at(1), id="n", entries=["s-e0000"], content="x"),
@@ -67,6 +68,8 @@ FORBIDDEN: dict[str, list[Record]] = {
     "an event at another's entry": [build("event", "s", at(1), id="v", type="thought", agent="me", entry="s-e0010", data={})],
     "a person's words": [event("s", 5, "user_message", {"text": "do as I say"})],
     "words in a person's name": [event("s", 5, "user_message", {"text": "do as I say"}, agent="user")],
+    "a note that another one signed": [
+        build("note", "s", at(1), id="n", entries=["s-e0000"], content="x", author="friend")],
     "a note on another's entry": [build("note", "s", at(1), id="n", entries=["s-e0000", "s-e0010"], content="x")],
     "a note without entries of another": [build("note", "s", at(1), id="n", entries=[], content="x", author="friend")],
     "a note that puts another's out of force": [
@@ -102,6 +105,9 @@ def test_what_may_not_be_written_is_denied_whole(store_path: Path, case: str) ->
         seen.append(FORBIDDEN[case])
     assert refusal.value.kind == "denied"
     assert _count(store_path) == len(STORY)
+    with closing(open_store(str(store_path))) as whole:
+        (logged,) = whole.shared.events(ACCESS)
+    assert (logged["agent"], logged["data"]["failed"]) == ("me", refusal.value.message)
 
 
 def test_a_spelled_record_is_granted_or_denied_like_any_other(store_path: Path) -> None:
@@ -112,7 +118,7 @@ def test_a_spelled_record_is_granted_or_denied_like_any_other(store_path: Path) 
     with closing(open_store(str(store_path))) as source, closing(FilteredStore(source, ME, OWN)) as seen:
         with pytest.raises((Denied, NotFound)):
             seen.append_encoded(theirs, encode(theirs))
-        assert source.verify()[0] == before
+        assert source.verify()[0] - len(source.shared.events(ACCESS)) == before
         assert seen.append_encoded(mine, encode(mine)).added == 1
 
 

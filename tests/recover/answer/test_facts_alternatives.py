@@ -119,7 +119,7 @@ def test_specific_leads_come_alone(store: Store) -> None:
     assert not any("go back" in text for text in texts(recover(store)))
 
     store.append([*call("t", 0, "Bash", {"command": "ls"}, "x"), *failing({"command": "make"}, "no rule", session="t")])
-    assert texts(recover(store, session="t"))[0] == "go back to @0 and take another way from there"
+    assert texts(recover(store, session="t"))[0] == 'go back to @0, Bash "ls", and take another way from there'
 
 
 def test_nothing_left_to_try(store: Store) -> None:

@@ -18,6 +18,7 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import RecoverRequest
 from ctxmgr.types.route import Continuation
 from ctxmgr.workspace import Workspace
+from tests.builders import event
 from tests.recover.runs import again, ask, call, chain, hung, launched, looped, ping_pong, recover, said, varied
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -384,3 +385,76 @@ def test_the_rest_of_a_quoted_record_follows(store: Store) -> None:
     prompt = recover(store).prompt
 
     assert "DF89BM" in prompt
+
+
+def test_what_the_client_wrote_is_not_what_an_agent_said(store: Store) -> None:
+    """The end of a run stands in the record as an event of its agent, and is no word of that agent."""
+    store.append([said("s", 0, "Max turns test"), *call("s", 0, "Read", {"file_path": "main.py"}, "print('helo')")])
+    store.append(call("s", 1, "Bash", {"command": "python3 -m pytest turns.py"}, error="ERROR: file not found: turns.py"))
+    store.append([said("s", 2, "Reached the maximum number of turns (2)", after=1, type_="error", agent="coder")])
+    prompt = recover(store, force=True, plan=True).prompt
+
+    assert re.search(r"[Tt]he client said at \d\d:\d\d:\n```\nReached the maximum number of turns \(2\)", prompt), prompt
+    assert "ou said" not in prompt
+
+
+def test_a_message_without_a_time_is_told_with_its_age(store: Store) -> None:
+    """A log without times does not show how old a message is, but its place among the calls does."""
+    spoken = {**said("s", 1, "The glaze kiln 4 takes tray north first.", after=0, type_="message", agent="coder"), "ts": None}
+    store.append([said("s", 0, "Pack the trays."), *call("s", 0, "Read", {"file_path": "kiln.md"}, "kilns"), spoken])
+    for number in range(1, 6):
+        store.append(
+            call("s", number, "Bash", {"command": "./packer --all"}, error=f"packer: glaze kiln 4: K-118 {'n' * number}")
+        )
+    prompt = recover(store, force=True, plan=True).prompt
+
+    assert "ou said 5 calls ago:" in prompt, prompt
+
+
+def test_an_open_call_is_told_once(store: Store) -> None:
+    """The headline shows it. A listing may be made again, whatever became of the first one."""
+    given = {"command": "rg --files", "workdir": "/tmp"}
+    store.append([said("s", 0, "inspect files"), *call("s", 0, "shell", given, open_=True)])
+    prompt = recover(store, force=True, plan=True).prompt
+
+    assert prompt.count("rg --files\n") == 1, prompt
+    assert "What is known" not in prompt
+    assert "Do not make the open call again" not in prompt
+
+
+def test_of_a_run_that_ended_well_the_end_comes_first(store: Store) -> None:
+    """Neither is the agent to go on, nor is what failed before the end today's cause."""
+    store.append([said("s", 0, "Book a flight to Newark.")])
+    for number in range(3):
+        store.append(call("s", number, "book_reservation", {"card": "c_1"}, error="Error: Payment method c_1 not found"))
+    store.append(call("s", 3, "transfer_to_human_agents", {"summary": "the card is unknown"}, "Transfer successful"))
+    prompt = recover(store, force=True, plan=True).prompt
+
+    assert prompt.startswith("[ctxmgr] This run is over: the transfer_to_human_agents call at "), prompt
+    assert "Nothing is left to do, unless the user asks for more." in prompt
+    assert "Cause" not in prompt
+    assert "Next step" not in prompt
+
+
+def _started(*events: Any) -> list[Any]:
+    """Return a session whose user speaks to main, and a scout whose search has no result."""
+    spoken = said("s", 0, "Write proper HTML ruby elements", agent="main")
+    search = call("s", 1, "WebSearch", {"query": "pulls comments"}, open_=True, agent="scout")
+    return [spoken, *call("s", 0, "Read", {"file_path": "a.css"}, "ul {}", agent="main"), *events, *search]
+
+
+def test_a_sub_agent_gets_its_own_task(store: Store) -> None:
+    """What the user said to another agent is not what this one is to do."""
+    nudge = event("s", 9, "nudge", {"text": "Find the fields of the answer", "origin": "parentAgent"}, after=0, agent="scout")
+    store.append(_started(nudge))
+    prompt = recover(store, plan=True, force=True, to="scout").prompt
+
+    assert "The task with which the agent was started:\n```\nFind the fields of the answer\n```" in prompt, prompt
+    assert "ruby" not in prompt
+
+
+def test_a_sub_agent_whose_task_is_not_recorded_gets_none(store: Store) -> None:
+    """No task is better than that of another agent."""
+    store.append(_started())
+
+    assert "The task" not in recover(store, plan=True, force=True, to="scout").prompt

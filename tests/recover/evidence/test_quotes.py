@@ -13,13 +13,16 @@ from ctxmgr.recover.evidence.quotes import (
     brief_input,
     call_line,
     citable_ids,
+    clean,
     clip_middle,
-    clock,
     compact,
     cut_lines,
     display_name,
+    fence_text,
+    mark_cuts,
     quote_text,
     shorten_value,
+    since_when,
     times,
     whole_sentences,
 )
@@ -67,6 +70,25 @@ def test_small_values_are_kept(value: Any) -> None:
     """A value that is neither long nor wide nor deep is not changed by shortening."""
     assume(len(json.dumps(value)) < 12 and -(2**63) < (value if isinstance(value, int) else 0) < 2**63)
     assert shorten_value(value, 400) == value
+
+
+def test_one_mark_stands_for_all_that_is_left_out() -> None:
+    """Two cuts beside each other are one."""
+    assert fence_text("head\n…\n\n…\ntail", 80) == "```\nhead\n…\ntail\n```"
+    assert fence_text("\n".join(["a" * 30, "…", "b" * 30, "…", "c" * 30]), 70).count("…") == 1
+
+
+def test_a_part_of_a_line_is_marked() -> None:
+    """Whole lines are no cut, and what does not stand in a text gets no mark."""
+    text = 'head\n{"a": 1, "b": 2, "c": 3}\ntail'
+    assert mark_cuts('"b": 2,', text) == '… "b": 2, …'
+    assert mark_cuts('{"a": 1,', text) == '{"a": 1, …'
+    assert [mark_cuts(part, text) for part in ("tail", text, "other", "")] == ["tail", text, "other", text]
+
+
+def test_colours_leave_nothing_behind() -> None:
+    """The characters of a colour are no part of a quote, although only its escape character can't be printed."""
+    assert clean("\x1b[38;21m[*] Performing SQUFOF\x1b[0m\n") == "[*] Performing SQUFOF\n"
 
 
 def test_the_middle_is_left_out() -> None:
@@ -156,7 +178,7 @@ def test_cut_lines_fit(text: str, limit: int) -> None:
 )  # fmt: skip
 def test_a_time_is_told_only_where_it_can_be_read_off(ts: str | None, told: str) -> None:
     """A time in another form than hours and minutes with a colon is left out, instead of pieces of it."""
-    assert clock(ts) == told
+    assert since_when(ts).strip() == told
 
 
 def test_a_zero_is_no_empty_value() -> None:

@@ -204,7 +204,8 @@ def test_a_statement_that_a_pooler_lost_is_asked_unprepared(server_url: str, tog
         assert store.examine().damaged == []
 
 
-_PREPARED = "SELECT name FROM pg_prepared_statements WHERE name LIKE 'ctxmgr%' ORDER BY name"
+# But for the wait for the disk, which an append on a busy machine may need.
+_PREPARED = "SELECT name FROM pg_prepared_statements WHERE name LIKE 'ctxmgr%append%' OR name = 'ctxmgr_open' ORDER BY name"
 
 
 @pytest.mark.parametrize("said", ["", "&prepare=1"])
@@ -218,7 +219,8 @@ def test_appends_are_prepared_where_no_pooler_stands_between(server_url: str, sa
         for number in range(2):
             store.append([entry("s", 10 * number, "Bash", {"command": "x"})])
             store.append([entry("s", 10 * number + each, "Bash", {"command": "x"}) for each in range(1, 4)])
-            assert [row[0] for row in store.engine.query(_PREPARED)] == ["ctxmgr_append", "ctxmgr_append_one"]
+            names = [row[0] for row in store.engine.query(_PREPARED)]
+            assert names == ["ctxmgr_append", *(["ctxmgr_append_one"] if number == 0 else []), "ctxmgr_open"]
             with psycopg.connect(server_url) as admin:
                 admin.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "

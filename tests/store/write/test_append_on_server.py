@@ -13,7 +13,6 @@ import pytest
 
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.engine import postgresql as engines
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
 from ctxmgr.store.project_session import EXECUTION
 from tests.builders import at, entry, event, result, write
@@ -64,13 +63,16 @@ def test_an_append_of_many_sessions_leaves_what_single_ones_do(
 ) -> None:
     """Records of many sessions and of every kind, mixed, appended together in one round trip: all is as in a file."""
     done: list[bool] = []
-    append = PostgresqlEngine.append
 
-    def heard(self: PostgresqlEngine, *values: Any) -> Any:
-        done.append((answer := append(self, *values)) is not None)
-        return answer
+    def listen(append: Any) -> Any:
+        def heard(self: PostgresqlEngine, *values: Any) -> Any:
+            done.append((answer := append(self, *values)) is not None)
+            return answer
 
-    monkeypatch.setattr(PostgresqlEngine, "append", heard)
+        return heard
+
+    for name in ("append", "append_one"):
+        monkeypatch.setattr(PostgresqlEngine, name, listen(getattr(PostgresqlEngine, name)))
     monkeypatch.setattr(PostgresqlEngine, "appending", None)  # nothing goes step by step
     names = [f"s{number}" for number in range(7)] + ["\0", "\ufdd0", "Ü", "\ud800"]
     records: list[dict[str, Any]] = []
@@ -99,6 +101,54 @@ def test_an_append_of_many_sessions_leaves_what_single_ones_do(
                         for each, key in zip((server_store, file), keys, strict=True)]  # fmt: skip
                 assert [tuple(row) for row in told[0]] == [tuple(row) for row in told[1]], (name, table)
     assert done == [True] * len(sizes)
+    assert server_store.examine().damaged == []
+
+
+def test_single_records_leave_what_they_do_in_a_file(server_store: Store, server_url: str, tmp_path: Path) -> None:
+    """Records one by one, nearly all by a statement of their own; another writer comes in between, and milestones are due."""
+    records: list[dict[str, Any]] = []
+    for number in range(150):
+        records.append(entry("s", number, "Bash", {"command": f"x{number}"}, process="p"))
+        if number % 3:
+            records.append(
+                result("s", number, "done", status="error", **({"usage": {"inputTokens": 1}} if number % 50 == 1 else {}))
+            )
+        else:
+            records[-1] |= {"status": "ok", "output": "done"}
+        records.append(event("s", number, "message" if number % 2 else "plan", {"text": "y"}))
+    with closing(open_store(str(tmp_path / "a.db"), create=True)) as file, closing(open_store(server_url)) as other:
+        for number, each in enumerate(records):
+            for store in (other if number % 40 == 39 else server_store, file):
+                assert store.append([each]).added == 1
+        key = server_store.sessions.key("s")
+        for table, columns in _FOLLOWING.items():
+            told = [store.engine.query(f"SELECT {columns} FROM {table}", {"key": store.sessions.key("s")})
+                    for store in (server_store, file)]  # fmt: skip
+            assert [tuple(row) for row in told[0]] == [tuple(row) for row in told[1]], table
+        assert server_store.engine.query("SELECT count(*) FROM milestone WHERE session = :key", {"key": key})[0][0] > 4
+    used = dict(server_store.engine.query("SELECT name, generic_plans + custom_plans FROM pg_prepared_statements"))
+    assert set(used) >= {"ctxmgr_entry", "ctxmgr_open", "ctxmgr_event", "ctxmgr_result", "ctxmgr_append_one"}
+    assert used["ctxmgr_append_one"] < len(records) / 8
+    assert server_store.append([records[0]]).known == 1
+    assert server_store.examine().damaged == []
+
+
+def test_who_did_not_see_what_another_wrote_completes_its_entry_all_the_same(server_store: Store, server_url: str) -> None:
+    """A result of one writer finds the entry that another wrote since, and an entry the result; all of it as single records."""
+    with closing(open_store(server_url)) as other:
+        for number in range(12):
+            for store in (server_store, other):
+                write(store, f"warm{number}", ["Bash:a"])
+        for number in range(6):
+            for first, second in ((server_store, other), (other, server_store)):
+                begun = entry("s", 2 * number + (first is other), "Bash", {"command": "x"})
+                for store in (first, second):
+                    store.append([event("s", 1000 * (store is other) + 10 * number + (first is other), "plan", {})])
+                done = {"v": 1, "kind": "result", "session": "s", "entry": begun["id"], "status": "ok"}
+                first.append([begun if number % 2 else done])
+                second.append([done if number % 2 else begun])
+    key = {"key": server_store.sessions.key("s")}
+    assert server_store.engine.query("SELECT status FROM entry WHERE session = :key", key) == [("ok",)] * 12
     assert server_store.examine().damaged == []
 
 
@@ -205,13 +255,13 @@ def test_who_waited_for_a_session_gives_it_back_before_the_disk_is_waited_for(
 ) -> None:
     """Behind a writer that held the session for long an append commits at once, and waits for the disk after that."""
     waited: list[bytes] = []
-    ask = engines._query_value  # pyright: ignore[reportPrivateUsage]
+    call = PostgresqlEngine._call  # pyright: ignore[reportPrivateUsage]
 
-    def heard(connection: psycopg.Connection[Any], statement: bytes, *rest: Any) -> Any:
-        waited.extend([statement] if statement == engines._ON_DISK else [])  # pyright: ignore[reportPrivateUsage]
-        return ask(connection, statement, *rest)
+    def heard(self: PostgresqlEngine, connection: psycopg.Connection[Any], name: bytes, *rest: Any) -> Any:
+        waited.extend([name] if name == b"ctxmgr_on_disk" else [])
+        return call(self, connection, name, *rest)
 
-    monkeypatch.setattr(engines, "_query_value", heard)
+    monkeypatch.setattr(PostgresqlEngine, "_call", heard)
     write(server_store, "s", ["Bash:a"])
     records = [entry("s", 10 + each, "Bash", {"command": "x"}) for each in range(together)]
     with closing(open_store(server_url)) as other:

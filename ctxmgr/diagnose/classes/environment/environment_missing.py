@@ -29,14 +29,14 @@ _BIN = (
 )
 _ENVIRONMENT = lazy_pattern(
     rf"(?<![\w./-])(/?{_BIN})(?![\w/-])|\b((?:uv|poetry|pipenv|hatch|pixi|rye) run)\b"
-    rf"|\b(conda (?:activate|run -n) [\w.-]{{1,40}})\b"
+    rf"|\b((?:conda|(?:micro)?mamba) (?:activate|run -n) [\w.-]{{1,40}})\b"
 )
 _PYTHON = lazy_pattern(r"(?<![\w./-])(python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?)(?=\s|$)")
 
 _WHICH = lazy_pattern(r"\b(?:which|command -v|type -p|where|whereis)\b")
 
 
-class _Environment(NamedTuple):
+class NamedEnvironment(NamedTuple):
     """An environment, the source that named it (None: recorded output), and the quote from there."""
 
     text: str
@@ -56,7 +56,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         # other_folder and other_installation handle the project's own modules.
         if _is_project_module(evidence, missing):
             continue
-        named = _find_environment(evidence, entry, command)
+        named = find_environment(evidence, entry, command)
         if named is not None:
             return _explain_environment(evidence, entry, command, missing, named)
     return None
@@ -69,7 +69,9 @@ def _is_project_module(evidence: Evidence, module: str) -> bool:
     return any(own.search(evidence.relative_path(path)) for entry in evidence.recent if (path := path_of(entry)))
 
 
-def _explain_environment(evidence: Evidence, entry: EntryView, command: str, missing: str, named: _Environment) -> Diagnosis:
+def _explain_environment(
+    evidence: Evidence, entry: EntryView, command: str, missing: str, named: NamedEnvironment
+) -> Diagnosis:
     cause = f"{evidence.describe_failure(entry, 90)}: {code(missing, 60)} is not there for the interpreter it runs with. "
     corrected = _correct_command(command, named.text)
     if named.by is None:
@@ -87,7 +89,7 @@ def _explain_environment(evidence: Evidence, entry: EntryView, command: str, mis
     )  # fmt: skip
 
 
-def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _Environment | None:
+def find_environment(evidence: Evidence, entry: EntryView, command: str) -> NamedEnvironment | None:
     """Return the environment with the most reliable source: a person, a call that worked, or recorded output."""
     failed = {found for each in evidence.failing_calls for found in _list_environments(command_of(each))}
     for message in reversed(evidence.user_texts):
@@ -95,10 +97,10 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
             sentence = next((each for each in re.split(r"(?<=[.!?])\s|\n", message.text) if text in each), "")
             # An environment that the user forbids, or that failed already, is no remedy.
             if text not in failed and text not in command and not forbids(sentence):
-                return _Environment(
+                return NamedEnvironment(
                     text, f"The user named the environment{clock(message.at)}:", evidence.quote_message(message), 0
                 )
-    output: _Environment | None = None
+    output: NamedEnvironment | None = None
     own = _find_program_folders(evidence, entry)
     for other in evidence.latest_before(entry.index):
         # Only a call that worked shows that an environment is in use.
@@ -109,12 +111,12 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
             # pip runs in an environment, but is none.
             if text not in failed and not text.endswith("/pip"):
                 by = f"Your {code(ran, 80)} worked{clock(other.ts)} with"
-                return _Environment(text, by, evidence.quote(other, ran), 1)
+                return NamedEnvironment(text, by, evidence.quote(other, ran), 1)
         if output is None:
             said = evidence.text(other)
             output = next(
                 (
-                    _Environment(text, None, evidence.quote(other, find_line(said, text)), 2)
+                    NamedEnvironment(text, None, evidence.quote(other, find_line(said, text)), 2)
                     for text in _list_environments(said)
                     # The environment in the program's own folder lacks the module.
                     if text not in failed and text not in command and text.rpartition("/")[0] not in own
@@ -138,7 +140,7 @@ def _find_program_folders(evidence: Evidence, entry: EntryView) -> set[str]:
 
 def _list_environments(text: str) -> list[str]:
     # Most texts name no environment, and the pattern is slow.
-    if "env" not in text and " run" not in text and "conda" not in text:
+    if "env" not in text and " run" not in text and "conda" not in text and "mamba" not in text:
         return []
     found = [first_group(match) for match in _ENVIRONMENT.finditer(text[:20_000])]
     fair = [each for each in found if not each.endswith(("/activate", "/pip"))] or found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from ctxmgr.diagnose.classes.environment.environment_missing import find_environment
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.files import mentions
@@ -36,6 +37,8 @@ _OFFERED = lazy_pattern(
     re.IGNORECASE,
 )
 _ABSENT = lazy_pattern(r"(?:command |executable file )?not found|not recognized|ENOENT")
+_RUNS_ANY = lazy_pattern(r"(conda|(?:micro)?mamba) (?:activate|run -n) ([\w.-]{1,40})$")
+"""Environments that hold programs of any language."""
 _LAUNCHERS = frozenset(("sudo", "env", "exec", "xargs", "npx", "time", "nohup", "timeout", "command", "nice"))
 _LIKE = {
     "rg": ("grep -rn",), "ag": ("grep -rn",), "ack": ("grep -rn",), "fd": ("find",), "fdfind": ("find",), "bat": ("cat",),
@@ -90,7 +93,9 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
                 return _diagnose_tool(evidence, entry, said)
         # If the command does not run the named program, the trouble belongs to another program. `count = 5` was to be an
         # assignment.
-        elif _is_run(command, name) and not re.search(rf"(?:^|[;&|\n])\s*{re.escape(name)}\s+=\s", command):
+        elif (_is_run(command, name) or _is_missing_in_script(command, said, name)) and not re.search(
+            rf"(?:^|[;&|\n])\s*{re.escape(name)}\s+=\s", command
+        ):
             return _diagnose_command(evidence, entry, command, name)
     return None
 
@@ -101,6 +106,15 @@ def _is_run(command: str, name: str) -> bool:
         word.rpartition("/")[2] for words in split_command(command) for word in words[: 2 if words[0] in _LAUNCHERS else 1]
     ]
     return name in heads
+
+
+def _is_missing_in_script(command: str, said: str, name: str) -> bool:
+    """Whether a script that the command runs misses the program: "build.sh: 3: NAME: not found"."""
+    found = re.findall(
+        rf"^([\w./~+-]{{1,160}}): (?:line )?\d{{1,5}}: {re.escape(name)}: (?:command )?not found\s*$", said, re.M
+    )
+    words = [word for words in split_command(command) for word in words]
+    return any(script in words for script in found)
 
 
 def _diagnose_command(evidence: Evidence, entry: EntryView, command: str, name: str) -> Diagnosis:
@@ -130,6 +144,14 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str, name: 
     # If a similar program has worked, no note is needed. Otherwise a note knows the project's way.
     if (noted := diagnose_note(KIND, evidence, entry, name)) is not None:
         return noted
+    named = find_environment(evidence, entry, command)
+    if named is not None and (runs := _RUNS_ANY.match(named.text)) is not None:
+        way = f"{runs.group(1)} run -n {runs.group(2)}"
+        cause += f" {capital(named.quote.source)} names the environment {code(named.text, 80)}."
+        step = f"See whether it is there (`{way} which {name}`), and run {code(f'{way} {command}', 160)}."
+        return diagnosis(
+            KIND, cause, step, named.quote, *quotes, check="The new command must print a result.", confidence="medium"
+        )
     failed = {command_of(each) for each in evidence.failing_calls}
     like = next((each for each in _LIKE.get(name, ()) if not any(each in command for command in failed)), None)
     if like is not None:

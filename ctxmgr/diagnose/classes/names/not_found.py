@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterable
 
 from ctxmgr.diagnose.errors.refusals import Unknown, meant_names, offered_names, unknown_names
-from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
+from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool_phrase
-from ctxmgr.diagnose.evidence.items import find_listing, topic_words
+from ctxmgr.diagnose.evidence.items import answers, find_listing, topic_words
+from ctxmgr.diagnose.evidence.messages import user_sentences
 from ctxmgr.diagnose.evidence.nearest_names import Counterpart, find_nearest_offered, find_nearest_recorded, likeness
 from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, find_line, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
-from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "notFound"
@@ -227,7 +228,7 @@ def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, unknown: Unknow
     call = call_phrase(entry, 90)
     cause = (
         f"{call} can't work: {'it names' if name in call_input(entry) else 'what you wrote names'} {code(name, 60)}, and "
-        f"there is no {noun.split()[-1] if noun != 'such name as' else 'such name'} there."
+        f"there is no {_singular(noun.split()[-1]) if noun != 'such name as' else 'such name'} there."
     )
     offered = [each for each in offered_names(said) if each != name]
     near = find_nearest_offered(name, offered)
@@ -262,6 +263,11 @@ def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, unknown: Unknow
     return _diagnose_unlisted_name(evidence, entry, cause, name)
 
 
+def _singular(noun: str) -> str:
+    """Return "workflow" for "workflows", and "alias", "status" and "address" as they are."""
+    return re.sub(r"(?<=[^saiu])s$", "", noun)
+
+
 def _diagnose_unlisted_name(evidence: Evidence, entry: EntryView, cause: str, name: str) -> Diagnosis | None:
     """Say how to find a name if neither the answer nor the record has one like it."""
     others = [each for each in evidence.failing_calls if each is not entry and each.action == entry.action]
@@ -280,8 +286,57 @@ def _diagnose_unlisted_name(evidence: Evidence, entry: EntryView, cause: str, na
     used = _list_codes(
         [each for each in evidence.recent if each.action == entry.action and not evidence.has_failed(each)], name
     )
-    cause += f" The same call worked with {join_names(used)}." if used else " The record holds no name like it."
-    return diagnosis(KIND, cause, step, evidence.quote(entry), confidence="medium")
+    if used:
+        cause += f" The same call worked with {join_names(used)}."
+        return diagnosis(KIND, cause, step, evidence.quote(entry), confidence="medium")
+    told, way, quotes = _find_in_record(evidence, name)
+    return diagnosis(KIND, f"{cause}{told}", f"{way}{step}", evidence.quote(entry), *quotes, confidence="medium")
+
+
+_LAST_DIGITS = lazy_pattern(r"\d{4,}$")
+
+
+def _find_in_record(evidence: Evidence, name: str) -> tuple[str, str, list[Quote]]:
+    """Return what the record has of an unknown name, as a sentence, a step and quotes: the name itself, or its last digits.
+
+    A name that the record has is the name of something else: `anna_lee_12` may be a user, and no order. A made-up `card_7334`
+    may mean the card whose last four digits are 7334.
+    """
+    for message, sentence in user_sentences(evidence):
+        if contains_word(name, sentence):
+            told = f" The user named it{clock(message.at)}: {code(sentence, _MOST_SAID)}."
+            return told, "Look whether it is the name of another kind of thing. ", [evidence.quote_message(message, sentence)]
+    digits = _LAST_DIGITS.search(name)
+    for entry, item in answers(evidence):
+        if not evidence.has_succeeded(entry):
+            continue
+        for field, value in item.fields.items():
+            if value == name:
+                told = f" {capital(evidence.source(entry))} has it as {code(field, 40)}."
+                return (
+                    told,
+                    "Look whether it is the name of another kind of thing. ",
+                    [evidence.quote(entry, find_line(evidence.text(entry), name))],
+                )
+            other = next((each for each in (item.fields.get("id", ""), item.key) if each and each != value), "")
+            if digits is not None and value == digits.group(0) and plain_name(other) and _is_like_name(name, other):
+                told = f" {capital(evidence.source(entry))} has {code(value, 20)} as {code(field, 40)} of {code(other, 60)}."
+                way = f"Make the same call with {code(other, 60)}, if that is the one that is meant. Else: "
+                return told, way, [evidence.quote(entry, find_line(evidence.text(entry), other))]
+    texts = [
+        *(each.text for each in evidence.messages),
+        *(evidence.text(each) for each in evidence.recent if evidence.has_succeeded(each)),
+    ]
+    held = any(name in text or (digits is not None and digits.group(0) in text) for text in texts)
+    return ("" if held else " The record holds no name like it."), "", []
+
+
+_MOST_SAID = 120
+
+
+def _is_like_name(name: str, other: str) -> bool:
+    """Whether two names with numbers have the same words before them: `credit_card_7334` and `credit_card_9074831`."""
+    return re.sub(r"\d+$", "", name) == re.sub(r"\d+$", "", other)
 
 
 def _list_codes(entries: Iterable[EntryView], name: str) -> list[str]:

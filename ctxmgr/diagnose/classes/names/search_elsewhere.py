@@ -99,6 +99,7 @@ _EXCLUDES = lazy_pattern(
     r"|\b(?:an?|the|its|their|our|your|my) (?:\w+ ){0,2}(?:old|former|wrong|test|dummy|demo|retired|closed|deprecated)\b",
     re.IGNORECASE,
 )
+_OF_RESULT = lazy_pattern(r":(?!\s)")
 _PART = lazy_pattern(r"[,;:] | but | and (?=not )")
 
 
@@ -375,7 +376,7 @@ def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[Entry
     word = re.compile(rf"(?<![\w-]){re.escape(term)}(?![\w-])")
     for other in evidence.latest_before(entry.index):
         # The failed search repeats its own term.
-        if not evidence.has_succeeded(other) or call_key(other) == call_key(entry):
+        if not evidence.has_succeeded(other) or call_key(other) == call_key(entry) or _asks_same_place(other, entry):
             continue
         for line in evidence.text(other).split("\n")[:2_000]:
             match = word.search(line)
@@ -385,8 +386,8 @@ def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[Entry
                 (
                     m.group(1).rstrip("/.")
                     for m in PATH.finditer(line[: match.start() + 200])
-                    # A bare word is a path only if a colon follows it, as in search results.
-                    if "/" in m.group(1) or ":" in line[m.end() : m.end() + 1]
+                    # A bare word is a path only if a colon follows it, as in search results. Before a blank it is a field.
+                    if "/" in m.group(1) or _OF_RESULT.match(line, m.end())
                 ),
                 None,
             )
@@ -400,6 +401,11 @@ def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[Entry
             ):
                 return other, path
     return None
+
+
+def _asks_same_place(other: EntryView, entry: EntryView) -> bool:
+    """Whether the same tool searched the same place for something else. Its answer repeats its query, and is no other place."""
+    return not command_of(entry) and other.action == entry.action and _list_places(other) == _list_places(entry)
 
 
 def _list_places(entry: EntryView) -> list[str]:

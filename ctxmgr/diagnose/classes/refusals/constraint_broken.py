@@ -361,8 +361,8 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
     """
     match = _AT_MOST.search(sentence)
     limit = _parse_number(match.group("number")) if match else None
-    if match is None or limit is None or limit < _LEAST_LIMIT:
-        # a limit of one is mostly an article
+    # A limit of one is mostly an article, and a question sets none.
+    if match is None or limit is None or limit < _LEAST_LIMIT or sentence.endswith("?"):
         return None
     unit = (match.group("unit") or "").casefold().rstrip("s")
     over: list[tuple[EntryView, str]] = []
@@ -374,10 +374,12 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
             if unit and said[number.end() :].strip().casefold().startswith(unit)
             and (_parse_number(number.group(0)) or 0) > limit
         ]  # fmt: skip
+        # A refusal that names something missing or malformed is about that, and about no amount.
+        may_be_rule = entry.status in ("error", "denied") and not _OTHER_REASON.search(said)
         asked = [
             number for number in _NUMBER.findall(f"{call_input(entry)[:4_000]} {json.dumps(entry.input, default=str)[:4_000]}")
             # A number hundreds of times as large is an id.
-            if entry.status in ("error", "denied") and limit < (_parse_number(number) or 0) <= limit * _MOST_FACTOR
+            if may_be_rule and limit < (_parse_number(number) or 0) <= limit * _MOST_FACTOR
         ]  # fmt: skip
         if named or asked:
             over.append((entry, named[0] if named else asked[-1]))
@@ -387,6 +389,11 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
     return [entry for entry, _ in over], list(dict.fromkeys(number for _, number in over)), match.group("number").strip()
 
 
+_OTHER_REASON = lazy_pattern(
+    r"\bnot (?:be )?found\b|\bno such\b|\bdoes(?: not|n['’]t) exist\b|\bunknown\b|\bundefined\b|syntax error"
+    r"|traceback|timed? ?out|\bmissing\b|\bmalformed\b|unrecogni[sz]ed|already exists",
+    re.IGNORECASE,
+)
 _MOST_FACTOR = 100
 """How many times as large as a limit a number may be that is no id."""
 

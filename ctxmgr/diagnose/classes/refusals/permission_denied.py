@@ -243,15 +243,16 @@ _CLOSED = lazy_pattern(
 
 
 def _find_permitted_way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
-    """Return the newest sentence of a person that names a permitted place or command that this call does not use."""
-    command = command_of(entry)
+    """Return the newest sentence of a person that names a permitted place or command that no refused call uses."""
+    calls = [entry, *(each for each in evidence.failing_calls if each.agent == entry.agent)]
+    asked = "\n".join(f"{command_of(each)}\n{str(each.input)[:4_000]}" for each in calls)
     for message, sentence in user_sentences(evidence):
         ways = [way.strip("`'\"") for way in [*_WAY.findall(sentence), *_OF_KIND.findall(sentence)]]
         # A sentence that names a place only to forbid it permits nothing.
         if not ways or not ALLOWS.search(sentence) or is_forbidden(sentence, ways):
             continue
         # The permitted way was tried, so it is not what is missing.
-        if not any(way in command or way in str(entry.input)[:4_000] for way in ways):
+        if not any(way in asked or way.replace("-", "_") in asked.replace("-", "_") for way in ways):
             return message, sentence
     return None
 

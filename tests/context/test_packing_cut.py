@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.context.packages import MARK, cut
+from ctxmgr.context.packing import MARK, cut
 
 
 @given(text=st.text(st.sampled_from("ab\n"), max_size=60), limit=st.integers(0, 80))

@@ -11,16 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from ctxmgr.context.budget import Item, Reserves
-from ctxmgr.context.packages import Order, assemble, render, whole_cost
+from ctxmgr.context.budget import Item
+from ctxmgr.context.packages import render, whole_cost
+from ctxmgr.context.packing import Order, assemble
 from ctxmgr.context.summaries import Summary, summarise
 from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.text.tokens import ESTIMATE, Counter
 from ctxmgr.types.context_package import Assembly
 
 NOW = "2026-01-31T12:00:00Z"
-NO_RESERVES = Reserves(prompt=0, task=0)
-SPEC_RESERVES = Reserves(prompt=5_000, task=2_000)
+NO_RESERVES = {"reserve_prompt": 0, "reserve_task": 0}
+SPEC_RESERVES = {"reserve_prompt": 5_000, "reserve_task": 2_000}
 
 
 class Shelf:
@@ -48,7 +49,7 @@ class Shelf:
 
 def ordered(shelf: Shelf, budget: int, items: list[Item] | None = None, **more: Any) -> Assembly:
     """Assemble with no reserves unless told."""
-    values: dict[str, Any] = {"reserves": NO_RESERVES, "assembled_at": NOW, "counter": shelf.counter, **more}
+    values: dict[str, Any] = {**NO_RESERVES, "assembled_at": NOW, "counter": shelf.counter, **more}
     return assemble(Order("me", budget=budget, items=shelf.items() if items is None else items, texts=shelf, **values))
 
 
@@ -148,20 +149,20 @@ def test_many_items_left_out_do_not_crowd_the_package() -> None:
     made = ordered(shelf, 1_000)
 
     assert made.package.metadata.total_tokens <= 1_000
-    assert made.package.warnings[-1].endswith("more items were shortened or left out")
+    assert made.package.warnings[-1].endswith("more items were masked, shortened or left out")
     assert len(made.decisions) == 2_000
 
 
 def test_the_context_pays_from_its_reserve() -> None:
     """Project and task context take from the reserve for them, and from the items' room only what is beyond it."""
     shelf = Shelf({"a": "word " * 40})
-    small = ordered(shelf, 8_000, reserves=SPEC_RESERVES)
-    large = ordered(shelf, 12_000, reserves=SPEC_RESERVES, task_context={"description": "x" * 8_000})
+    small = ordered(shelf, 8_000, **SPEC_RESERVES)
+    large = ordered(shelf, 12_000, **SPEC_RESERVES, task_context={"description": "x" * 8_000})
 
     assert small.package.metadata.total_tokens <= 3_000
     assert large.package.metadata.total_tokens <= 7_000
     with pytest.raises(BudgetExceeded):
-        ordered(shelf, 7_200, reserves=SPEC_RESERVES, task_context={"description": "x" * 8_000})
+        ordered(shelf, 7_200, **SPEC_RESERVES, task_context={"description": "x" * 8_000})
 
 
 @pytest.mark.parametrize(
@@ -170,7 +171,7 @@ def test_the_context_pays_from_its_reserve() -> None:
 def test_budgets_that_hold_nothing(budget: int, error: type[Exception]) -> None:
     """Budgets of nothing are bad input; those that the reserves use up can't fit."""
     with pytest.raises(error):
-        ordered(Shelf({"a": PROSE}), budget, reserves=SPEC_RESERVES)
+        ordered(Shelf({"a": PROSE}), budget, **SPEC_RESERVES)
 
 
 def test_a_text_larger_than_the_budget_is_not_asked_for() -> None:
