@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -131,25 +131,28 @@ def recover(
         request = build(
             RecoverRequest, session=session, to=to, finding=finding, force=force, plan=plan, now=moment(now, time.time()),
             diff=diff, routes=routes, goal=goal_source(goal), last=last, only_session=only_session, model=asked)  # fmt: skip
-        cache = RecoveryCache(workspace, request)
-        found, choice = _recover(workspace, request)
-        done = cache.keep(found, partial(continuation_answer, store=store), prompt=prompt)
-        done.warnings[:0] = choice
+        done, found = _recover(workspace, request, partial(continuation_answer, store=store), prompt=prompt)
         done.warnings += apply_to_goal(goal, found.continuation) if goal is not None and found.stored and not plan else []
         return done
 
     answer("recover", how, work, store=store, writes=not (plan or last), lenient=True, scratch=True)
 
 
-def _recover(workspace: Workspace, request: RecoverRequest) -> tuple[RecoverResponse, list[str]]:
-    """Return the answer, and a line about which session it is of if none was named. An error says it on stderr."""
+def _recover(
+    workspace: Workspace, request: RecoverRequest, show: Callable[..., Answer], *, prompt: bool
+) -> tuple[Answer, RecoverResponse]:
+    """Return what the command prints, and the response. It is said which session was taken if none was named."""
+    cache = RecoveryCache(workspace, request)
     key = None if request.session else session_key(workspace.store, None)
     choice = [] if key is None else session_choice(workspace.store, request.session, workspace.store.sessions.name(key))
     try:
-        return workspace.recover(request, say), choice
+        found = workspace.recover(request, say)
     except CtxmgrError:
         say_warnings(choice)
         raise
+    done = cache.keep(found, show, prompt=prompt)
+    done.warnings[:0] = choice
+    return done, found
 
 
 def _require_alone(last: bool, *others: object) -> None:
