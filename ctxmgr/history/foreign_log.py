@@ -75,7 +75,9 @@ class ForeignStore(Store):
     def gaps(self) -> list[str]:
         """Return what the importer did not understand, if it is a share of the records that would make an import partial."""
         reports = self.imported.reports()
-        unknown = sum((Counter(report["unknown"]) for report in reports), Counter[str]())
+        unknown = Counter[str]()
+        for report in reports:
+            unknown.update(cast("dict[str, int]", report["unknown"]))
         records = sum(int(report["records"]) for report in reports)
         count = unknown.total()
         if count <= NOT_UNDERSTOOD * records:
