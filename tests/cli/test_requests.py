@@ -39,8 +39,10 @@ def _declared(annotation: ast.expr | None, known: dict[str, list[str]]) -> list[
             names = [str(part.value) for part in call.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
             return [name for each in names for name in each.split("/")]
         if kind == "Argument":
-            shown = [word.value for word in call.keywords if word.arg == "metavar"]
-            return re.findall("[A-Z]+", shown[0].value) if shown and isinstance(shown[0], ast.Constant) else []
+            shown = [
+                word.value.value for word in call.keywords if word.arg == "metavar" and isinstance(word.value, ast.Constant)
+            ]
+            return re.findall("[A-Z]+", str(shown[0])) if shown else []
     return None
 
 
@@ -86,6 +88,11 @@ def test_messages_call_each_field_what_the_command_line_calls_it() -> None:
     assert wrong == []
 
 
+def _line_id(value: tuple[str, ...] | str) -> str:
+    """Return the beginning of a command line."""
+    return " ".join(value)[:40] if isinstance(value, tuple) else ""
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -96,7 +103,7 @@ def test_messages_call_each_field_what_the_command_line_calls_it() -> None:
         (("goal", "record", "", "--args", "{}", "--result", "ok"), "NAME must not be empty"),
         (("goal", "add", "x", "--subtask", "a" * 5_000), "--subtask must have at most 4,000 characters, and has 5,000"),
     ],
-    ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
+    ids=_line_id,
 )
 def test_a_refused_value_is_named_as_it_was_given_and_in_plain_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: tuple[str, ...], said: str

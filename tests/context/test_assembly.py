@@ -72,7 +72,7 @@ def _smallest(failed: pytest.ExceptionInfo[BudgetExceeded]) -> int:
 @pytest.mark.requirement("003-P2")
 @pytest.mark.parametrize("tokens", [1, 90, 500, 5_500, 7_489])
 @pytest.mark.parametrize("options", [{}, {"reserve_prompt": 900}, {"reserve_prompt": 0, "reserve_task": 4_000}])
-def test_the_first_error_names_the_smallest_budget_that_works(world: World, tokens: int, options: dict[str, int]) -> None:
+def test_the_first_error_names_the_smallest_budget_that_works(world: World, tokens: int, options: dict[str, Any]) -> None:
     """With framing, reserves and the project's context: one token less fails again, with the same number."""
     world.keys(story="x" * 300, current_sprint="S1")
     for name in ("a.yaml", "b.yaml"):

@@ -21,7 +21,7 @@ from ctxmgr.types.context_package import Assembly
 
 NOW = "2026-01-31T12:00:00Z"
 NO_RESERVES = {"reserve_prompt": 0, "reserve_task": 0}
-SPEC_RESERVES = {"reserve_prompt": 5_000, "reserve_task": 2_000}
+SPEC_RESERVES: dict[str, Any] = {"reserve_prompt": 5_000, "reserve_task": 2_000}
 
 
 class Shelf:

@@ -42,6 +42,11 @@ _PID = 4242
 _MAKE_IDS = ("plan_edits", "repository", "service", "state_files")
 
 
+def _untouched(status: os.stat_result) -> int:
+    """Return the same time of modification for every file."""
+    return 1
+
+
 @contextmanager
 def pinned() -> Generator[None]:
     """Give out numbered ids, to one process that is always the same."""
@@ -50,7 +55,7 @@ def pinned() -> Generator[None]:
     with (
         patch.object(os, "getpid", lambda: _PID),
         patch("ctxmgr.goals.state_files.identity", lambda: dict(identity)),
-        patch("ctxmgr.goals.state_files.modification", lambda status: 1),
+        patch("ctxmgr.goals.state_files.modification", _untouched),
     ):
         patches = [
             patch(f"ctxmgr.goals.{module}.new_id", lambda: f"018f0000-0000-7000-8000-{next(numbers):012d}")

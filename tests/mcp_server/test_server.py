@@ -133,7 +133,7 @@ def test_damage_is_told_beside_the_verdict(tmp_path: Path) -> None:
 
     found = call(Tools(str(log), readonly=True), "stuck_check")
 
-    assert any("damaged" in note for note in found["notes"])
+    assert any("incomplete" in note for note in found["notes"])
 
 
 def test_the_history_is_read_in_pages(store: str) -> None:

@@ -256,6 +256,8 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
 def _list_related_lines(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> list[RelatedLine]:
     """Return the other records. If a cause is known, records that share only a common word with the failure are left out."""
     related = find_related_lines(evidence, steps)
+    if steps[0].status == "open":  # an open call is no error that a person's words could be about
+        return [each for each in related if not each.by_user or each.relevance > _LIKELY]
     if found.kind == "unknown":
         return related
     telling = [each for each in related if each.of_failure or each.by_user]

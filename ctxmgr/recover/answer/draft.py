@@ -200,9 +200,8 @@ def _find_calls(evidence: Evidence, found: Diagnosis) -> tuple[list[EntryView], 
 
 def _evidence(case: Case) -> Evidence:
     reader, related = case.reader, case.related
-    recent = list(reversed(reader.newest(_LOOKED_AT)))
+    recent, said = list(reversed(reader.newest(_LOOKED_AT))), messages_of([*reader.streamed(), *reader.heard()])
     elsewhere: Sequence[EntryView] = () if related is None else RelatedEntries(lambda: related.entries)
-    said = messages_of([*reader.streamed(), *reader.heard()])
     return Evidence(recent, case.finding, said, elsewhere, session_folder(reader.store, reader.session))
 
 
@@ -225,10 +224,7 @@ def citable(cause: CauseExplanation, evidence: Evidence, related: RelatedReader 
 
 
 def _citable(quotes: Sequence[Quote], here: AbstractSet[str], related: RelatedReader | None) -> list[Quote]:
-    """Return the quotes; one from another session names that session, and ids longer than `CITABLE` are removed.
-
-    Sources choose their ids.
-    """
+    """Return the quotes; one from another session names it, and ids longer than `CITABLE`, which sources choose, are removed."""
     there = {} if related is None else {entry.id: entry for entry in related.entries if entry.id not in here}
     found: list[Quote] = []
     for each in quotes:

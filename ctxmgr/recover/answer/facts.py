@@ -267,7 +267,9 @@ def list_alternatives(case: Case, brief: Brief, *, sure: bool = False) -> list[A
     ]
     last = brief.last_success
     if len(leads) < _LEAST and last is not None and not sure and not any(last.id in lead.entries for lead in leads):
-        text = f"go back to @{last.index}, {call(last, _LEAD_CALL)}, and take another way from there"
+        # A call of the loop is not named, for it is not to be made again.
+        name = "" if any(each.input == last.input for each in brief.rounds) else f", {call(last, _LEAD_CALL)},"
+        text = f"go back to @{last.index}{name} and take another way from there"
         leads.append(_lead(text, "it was the last progress", last.id))
     if len(leads) < _LEAST and brief.agents:
         other = brief.agents[-1]

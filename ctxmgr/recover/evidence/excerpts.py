@@ -64,19 +64,19 @@ class Passage:
 def record_text(row: Row) -> Text:
     """Return a record's text; only both ends of a long one."""
     if isinstance(row, EventView):
-        return Text("", tuple(_lines(_ends(words(row.data)))))
+        return Text("", tuple(split_lines(_ends(words(row.data)))))
     given = flat(row.input, _LONGEST)
     head, rest = (given, "") if len(given) <= _HEAD else (given[:_HEAD], given)
     # Each part has its own limit, so that a long input does not displace the output.
     parts = [rest, *(flat(part, _LONGEST) for part in answers(row))]
-    return Text(f"{row.action}\n{head}", tuple(_lines("\n".join(_ends(part) for part in parts if part))))
+    return Text(f"{row.action}\n{head}", tuple(split_lines("\n".join(_ends(part) for part in parts if part))))
 
 
 def _ends(text: str) -> str:
     return text if len(text) <= 2 * _ROOM else f"{text[:_ROOM]}\n{text[-_ROOM:]}"
 
 
-def _lines(text: str) -> Iterable[str]:
+def split_lines(text: str) -> Iterable[str]:
     """Yield the lines of a text; long lines in pieces, cut between words."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()][:_MOST_UNITS]
     for line in lines:

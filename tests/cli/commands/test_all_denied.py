@@ -122,6 +122,7 @@ def _world(folder: Path, *, secret: bool) -> Path:
     if secret:
         commands += [
             ("context", "set", "mole/key", "west", "--create"),
+            ("execution", "record", _SECRET, "started", "--id", "run-m"),
             ("execution", "record", _SECRET, "completed", "--id", "run-m"),
         ]
     for words in commands:

@@ -11,7 +11,7 @@ def test_an_import_tells_what_it_did_not_understand() -> None:
     text = s.draw(lambda out: show_import(out, s.import_report()), width=100)
 
     assert "two      claude-code    1,000    321       3     1   1.2 M  logs/b.jsonl\n" in text
-    assert "Not understood: 0.15% of 2,000 records\n  COUNT  TYPE\n      3  odd\n" in text
+    assert "Not understood: 0.15% of 2,001 records\n  COUNT  TYPE\n      3  odd\n      1  (damaged)\n" in text
     assert "\n  logs/b.jsonl\n    damaged: 40 bytes at 12: not JSON\n    skipped: too large\n" in text
 
 

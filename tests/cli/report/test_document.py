@@ -84,7 +84,7 @@ def test_damage_is_told_on_the_page(tmp_path: Path) -> None:
     with source.open("a", encoding="utf-8") as stream:
         stream.write('{"v":1,"kind":"entry"')
 
-    assert "damaged" in _Elements(page(str(source))).text
+    assert "incomplete" in _Elements(page(str(source))).text
 
 
 def test_nothing_recorded_becomes_markup_or_a_link_outside(tmp_path: Path) -> None:

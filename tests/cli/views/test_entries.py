@@ -21,7 +21,7 @@ def test_rows_tell_what_was_asked_and_how_it_went() -> None:
     """Entries and events stand in one table with the telling part of the input, notes and what is missing marked."""
     assert s.draw(lambda out: show_rows(out, ROWS, PAGE)).splitlines() == [
         "2026-01-22",
-        " @  TIME      AGENT     ACTION        STATUS   INPUT                        TOOK",
+        " @  TIME UTC  AGENT     ACTION        STATUS   INPUT                        TOOK",
         " 8  10:08:00  builder   Read          ● ok     src/app.py                  1.5 s",
         "    10:03:20            user_message           fix the tests⏎please",
         " 9  10:09:00  builder   Bash          ✗ error  ✎1 pytest -q                1.5 s",
@@ -49,7 +49,7 @@ def test_an_agent_that_all_rows_share_is_said_once() -> None:
 def test_rows_in_a_pipe_have_one_shape() -> None:
     """In a pipe the columns do not depend on the rows, times are whole and the session is named."""
     assert s.draw(lambda out: show_rows(out, ROWS, PAGE), terminal=False).splitlines() == [
-        "SESSION   @  TIME                  AGENT     ACTION        STATUS   TOOK  NOTES  INPUT",
+        "SESSION   @  TIME UTC              AGENT     ACTION        STATUS   TOOK  NOTES  INPUT",
         "nightly   8  2026-01-22T10:08:00Z  builder   Read          ok      1.5 s         src/app.py",
         "nightly      2026-01-22T10:03:20Z            user_message  event                 fix the tests⏎please",
         "nightly   9  2026-01-22T10:09:00Z  builder   Bash          error   1.5 s      1  pytest -q",

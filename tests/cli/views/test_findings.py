@@ -20,7 +20,7 @@ REPETITION = """\
   ✗ error
 
   error          ModuleNotFoundError: No module named 'app'
-  last progress  @11 Edit src/app.py  10:11:00
+  last progress  @11 Edit src/app.py  10:11:00 UTC
   finding        f1
 
   next  ctxmgr recover --session nightly
@@ -39,7 +39,7 @@ CYCLE = """\
   ● ok   ✗ error   ⊘ denied
 
   error          permission denied
-  last progress  @11 Bash git status  10:11:00
+  last progress  @11 Bash git status  10:11:00 UTC
   finding        f1
 
   next  ctxmgr recover --session nightly
@@ -56,7 +56,7 @@ STALL = """\
 
   ○ @41  Bash  pytest -q  open, limit 10 min
 
-  last progress  @40 Read src/app.py  10:40:00
+  last progress  @40 Read src/app.py  10:40:00 UTC
   finding        f2
 
   next  ctxmgr recover --session nightly

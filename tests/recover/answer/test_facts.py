@@ -12,7 +12,7 @@ def test_the_other_side_of_a_to_and_fro(store: Store) -> None:
     found = recover(store)
     told = [fact.whole for fact in found.context.facts]
 
-    assert any(text.startswith("In between, again and again") for text in told[:2])
+    assert any(text.startswith("In between, more than once") for text in told[:2])
 
 
 def test_what_was_replaced_is_not_told(store: Store) -> None:

@@ -98,7 +98,7 @@ def test_what_an_instruction_says_that_somebody_needs(goal: str, wanted: list[st
 def test_a_passage_of_a_long_line_stands_in_it() -> None:
     """Parts of a line are joined as they were, and the lines around them stay lines."""
     line = ", ".join(f'"member_{number}": "value {number}"' for number in range(60))
-    text = excerpts.Text("", tuple(excerpts._lines(f"first\n{line}\nlast")))
+    text = excerpts.Text("", tuple(excerpts.split_lines(f"first\n{line}\nlast")))
     scale = excerpts.Scale([text])
     for word in ("member_9", "member_31", "member_59"):
         passage = excerpts.best_passage(text, scale.matches(key_terms(word))).excerpt
