@@ -224,7 +224,7 @@ def citable(cause: CauseExplanation, evidence: Evidence, related: RelatedReader 
 
 
 def _citable(quotes: Sequence[Quote], here: AbstractSet[str], related: RelatedReader | None) -> list[Quote]:
-    """Return the quotes; one from another session names it, and ids longer than `CITABLE`, which sources choose, are removed."""
+    """Return the quotes; one of another session names it, and ids longer than `CITABLE`, which sources choose, are gone."""
     there = {} if related is None else {entry.id: entry for entry in related.entries if entry.id not in here}
     found: list[Quote] = []
     for each in quotes:
