@@ -18,7 +18,6 @@ from __future__ import annotations
 from ctxmgr.diagnose.classes import CLASSES
 from ctxmgr.diagnose.contrast import contrast, explain_contrast
 from ctxmgr.diagnose.evidence import Evidence, Message, messages_of
-from ctxmgr.diagnose.evidence.texts import tell_days
 from ctxmgr.diagnose.interface import FailureClass
 from ctxmgr.diagnose.related.related_records import CauseExplanation, gather_explanation
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -30,13 +29,13 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     None is an honest answer. Then `contrast` shows what differs between the last step that brought something new and the
     repeated ones.
     """
-    found = explain(evidence)
-    return None if found is None else found.diagnosis
+    with evidence.days_named():
+        found = explain(evidence)
+        return None if found is None else found.diagnosis
 
 
 def explain(evidence: Evidence) -> CauseExplanation | None:
     """Return the diagnosis in parts, for a reader who sees the lines of other records."""
-    tell_days(entry.ts for entry in evidence.recent)
     found = next((found for each in CLASSES if (found := each.diagnose(evidence)) is not None), None)
     return None if found is None else gather_explanation(evidence, found)
 

@@ -63,8 +63,9 @@ _VERBOSE = tuple(
 
 def contrast(evidence: Evidence) -> Diagnosis | None:
     """Return what differs, and the most informative next look; None if nothing is repeated."""
-    found = explain_contrast(evidence)
-    return None if found is None else found.diagnosis
+    with evidence.days_named():
+        found = explain_contrast(evidence)
+        return None if found is None else found.diagnosis
 
 
 def explain_contrast(evidence: Evidence) -> CauseExplanation | None:

@@ -6,7 +6,6 @@ from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.comparison import is_farewell
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import tool_phrase
-from ctxmgr.diagnose.evidence.texts import tell_days
 from ctxmgr.text.patterns import lazy_pattern
 
 _REFUSED = lazy_pattern(r"(?i)\b(?:wrong|incorrect|not (?:correct|accepted|valid)|rejected|invalid|try again|fail\w*|error)\b")
@@ -16,7 +15,6 @@ _MOST_VERDICT = 60
 
 def find_ending(evidence: Evidence) -> str:
     """Return how a run without a finding ended well, as a clause; "" if nothing says so: "it was submitted at 12:03"."""
-    tell_days(entry.ts for entry in evidence.recent)
     last = evidence.recent[-1] if evidence.recent else None
     if last is None or evidence.finding is not None or not evidence.has_succeeded(last):
         return ""

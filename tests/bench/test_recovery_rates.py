@@ -38,8 +38,8 @@ def test_lost_context_is_recovered(second: list[Played]) -> None:
 
 @pytest.mark.requirement("SC-010")
 def test_loops_are_broken_at_once(second: list[Played], third: list[Played]) -> None:
-    """Of the simulated loops 90 % are to be broken by the first continuation: measured are 90 % and 90 %."""
-    for played, least in ((second, 90), (third, 90)):
+    """Of the simulated loops 90 % are to be broken by the first continuation: measured are 90 % and 95 %."""
+    for played, least in ((second, 90), (third, 94)):
         assert measures.first([each for each in played if each.case.kind == "loop"]).percent >= least
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from itertools import islice
 from typing import Any, cast
@@ -37,6 +38,7 @@ from ctxmgr.diagnose.evidence.texts import (
     clean,
     clip_ends,
     clock,
+    days_named,
     excerpt,
     how_often,
     plain_name,
@@ -93,6 +95,10 @@ class Evidence:
     # By session and index, because related entries come from other sessions.
     _texts: dict[tuple[str, int], str] = field(default_factory=lambda: dict[tuple[str, int], str](), repr=False)
     _failed: dict[tuple[str, int], bool] = field(default_factory=lambda: dict[tuple[str, int], bool](), repr=False)
+
+    def days_named(self) -> AbstractContextManager[None]:
+        """Let times told within the block have their day where it is in doubt: see `texts.days_named`."""
+        return days_named(entry.ts for entry in self.recent)
 
     @cached_property
     def recent(self) -> Sequence[EntryView]:

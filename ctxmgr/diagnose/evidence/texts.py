@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -266,10 +267,15 @@ _DAY: ContextVar[str | None] = ContextVar("day", default=None)
 """The only day of the records at hand, which a time need not name; "" if they have several, None if they have no times."""
 
 
-def tell_days(times: Iterable[str | None]) -> None:
-    """Let `clock` name the day of a time from now on, if these times are of several days, or the time of another one."""
+@contextmanager
+def days_named(times: Iterable[str | None]) -> Iterator[None]:
+    """Let `clock` name the day of a time within the block, if these times are of several days, or the time of another one."""
     days = {ts[:10] for ts in times if ts}
-    _DAY.set(None if not days else days.pop() if len(days) == 1 else "")
+    token = _DAY.set(None if not days else days.pop() if len(days) == 1 else "")
+    try:
+        yield
+    finally:
+        _DAY.reset(token)
 
 
 def clock(ts: str | None) -> str:

@@ -143,7 +143,8 @@ class Draft:
         context = plain.model_copy(update={"sections": [*added.sections, *plain.sections], "unanswered": unanswered})
         if case.known_facts is not None:
             context = without_held(context, case.known_facts(target.agent))
-        prompt = write_prompt(self._prompt_input(added, target, context))
+        with self.evidence.days_named():
+            prompt = write_prompt(self._prompt_input(added, target, context))
         brief = brief_text(context, case.request.goal, steps, leads, amounts)
         return context.model_copy(update={"prompt": prompt, "brief": brief, "token_count": count_tokens(prompt)})
 
@@ -172,9 +173,10 @@ def draft(case: Case) -> Draft:
         RecoveryRefused, InvalidInput: as `choose_target`.
     """
     target, brief, evidence = choose_target(case), prepare_brief(case), _evidence(case)
-    ending = find_ending(evidence) if case.request.requester is None else ""
-    # What failed before a good end is settled.
-    drafted = Draft(case, target, brief, [], evidence, None if ending else _cause(case, evidence), ending=ending)
+    with evidence.days_named():
+        ending = find_ending(evidence) if case.request.requester is None else ""
+        cause = None if ending else _cause(case, evidence)  # what failed before a good end is settled
+    drafted = Draft(case, target, brief, [], evidence, cause, ending=ending)
     # A sure cause answers all that a stuck session leaves open. For an agent, any cause answers failures that it only states.
     told = drafted.is_sure if case.request.requester is None else drafted.cause is not None
     left = [text for text in brief.unanswered if not told or (case.request.requester and _asks(text))]

@@ -15,7 +15,7 @@ from ctxmgr.diagnose import CauseExplanation
 from ctxmgr.diagnose.errors.lines import is_telling
 from ctxmgr.diagnose.evidence.calls import command_of, input_text, only_looks, path_of
 from ctxmgr.diagnose.evidence.messages import BY_USER
-from ctxmgr.diagnose.evidence.texts import capital, sentences_in, strip_line_numbers, strip_wrapper
+from ctxmgr.diagnose.evidence.texts import capital, clock, sentences_in, strip_line_numbers, strip_wrapper
 from ctxmgr.diagnose.interface import MOST_ERROR
 from ctxmgr.diagnose.related.related_lines import MOST_SOURCE
 from ctxmgr.recover.evidence.brief import Brief, Case, rare_results
@@ -25,7 +25,6 @@ from ctxmgr.recover.evidence.quotes import (
     call_line,
     clean,
     clip_middle,
-    clock_phrase,
     display_name,
     fence_text,
     in_line,
@@ -200,7 +199,7 @@ def _stall(given: PromptInput, finding: Finding) -> str:
     seconds = finding.evidence.get("stalledSeconds")
     span = f" for {duration(seconds)}" if isinstance(seconds, int | float) and seconds > 0 else ""
     if calls:
-        since = f", begun{began}" if (began := clock_phrase(calls[0].ts)) else ""
+        since = f", begun{began}" if (began := clock(calls[0].ts)) else ""
         plural = "call has" if len(calls) == 1 else f"{len(calls)} calls have"
         ended = " when the record ends" if finding.evidence.get("ended") else span
         return f"{whose} {plural} not returned{ended}{since}:\n{_calls(calls)}"
@@ -429,7 +428,7 @@ def _of_words_alone(given: PromptInput, found: Diagnosis) -> bool:
 
 def _note(note: NoteView) -> _Quote:
     by = f" by {display_name(note.author)}" if note.author else ""
-    return _Quote(f"A note{by} on these calls, added{clock_phrase(note.ts)}", note.content)
+    return _Quote(f"A note{by} on these calls, added{clock(note.ts)}", note.content)
 
 
 def _failure(given: PromptInput) -> Iterator[_Quote]:
@@ -486,7 +485,7 @@ def _moment(given: PromptInput, event: EventView) -> str:
     """Return when a message was said: its time, else how many calls ago."""
     newest = [*given.brief.latest, *given.brief.members][-1:]
     ago = newest[0].index - event.after if newest and event.after is not None else 0
-    return clock_phrase(event.ts) or (f" {ago} calls ago" if ago > 1 else "")
+    return clock(event.ts) or (f" {ago} calls ago" if ago > 1 else "")
 
 
 def _source(given: PromptInput, entry: EntryView) -> str:
@@ -501,9 +500,10 @@ def _source(given: PromptInput, entry: EntryView) -> str:
     else:
         what = f"as {who} read it"
     # What a service or a device answers may be outdated by what was set there since.
-    later = [] if path_of(entry) or command_of(entry) or changes_something(entry) else given.brief.changed
-    later = [each for each in later if each.index > entry.index and not path_of(each) and not command_of(each)]
-    return f"{what}{clock_phrase(entry.ts)}{', before later changes' if later else ''}"
+    lasts = path_of(entry) or command_of(entry) or changes_something(entry)
+    sets = (each for each in given.brief.changed if not path_of(each) and not command_of(each))
+    later = not lasts and any(each.index > entry.index for each in sets)
+    return f"{what}{clock(entry.ts)}{', before later changes' if later else ''}"
 
 
 def _not_again(given: PromptInput) -> str:
@@ -550,7 +550,7 @@ def _last_resort(given: PromptInput) -> str:
 _LEADING = lazy_pattern(r"^(?:> |… |\s*\d+[\t|:→] ?)")
 """A mark before a line: the ``>`` of a person's words, that it was cut, or the line number that a client adds."""
 _LONG, _LEAST_NEWS, _BEGINNING = 25, 12, 80
-"""Characters from which a line is compared; from which a text is worth a quote; by which a text within a sentence is known."""
+"""Characters of a line that is compared, of a text that is worth a quote, and those by which (or by half) a text is known."""
 
 
 class ShownText:
@@ -568,7 +568,8 @@ class ShownText:
         """Return a text without lines that clients add. A mark replaces lines shown before. Returns "" if little is left."""
         text = strip_wrapper(clean(text)).strip("\n") or clean(text)
         keys, seen = _keys(text), set(self._lines)
-        if seen.issuperset([*filter(None, keys)]) or " ".join(text.split()).removeprefix("… ")[:_BEGINNING] in self._text:
+        plain = " ".join(text.split()).removeprefix("… ")
+        if seen.issuperset([*filter(None, keys)]) or plain[: max(_BEGINNING, len(plain) // 2)] in self._text:
             return ""
         left: list[str] = []
         for line, key in zip(text.split("\n"), keys, strict=True):

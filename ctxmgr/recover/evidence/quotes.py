@@ -13,8 +13,7 @@ from typing import Any, TypeVar, cast
 
 from ctxmgr.diagnose.evidence.calls import EDITOR_VERBS, command_of, fields_of, flat_text
 from ctxmgr.diagnose.evidence.messages import BY_CLIENT, PEOPLE
-from ctxmgr.diagnose.evidence.texts import clip_middle, sentences_in, strip_escapes
-from ctxmgr.diagnose.evidence.texts import clock as clock_phrase
+from ctxmgr.diagnose.evidence.texts import clip_middle, clock, sentences_in, strip_escapes
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView, EventView
 
@@ -332,4 +331,4 @@ def result_text(entry: EntryView) -> str:
 
 def since_when(ts: str | None) -> str:
     """Return the time of a record as words after "since": `` 23:05``, or ""."""
-    return clock_phrase(ts).removeprefix(" on").removeprefix(" at")
+    return clock(ts).removeprefix(" on").removeprefix(" at")

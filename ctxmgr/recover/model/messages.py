@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
-from ctxmgr.diagnose.evidence.texts import OMISSION
+from ctxmgr.diagnose.evidence.texts import OMISSION, clock
 from ctxmgr.log.json_value import plain
 from ctxmgr.log.mask_prefilter import mask_value
 from ctxmgr.recover.evidence.quotes import (
@@ -22,7 +22,6 @@ from ctxmgr.recover.evidence.quotes import (
     citable_ids,
     clean,
     clip_middle,
-    clock_phrase,
     cut_lines,
     display_name,
     flat,
@@ -198,7 +197,7 @@ def entry_text(entry: EntryView, limit: int, suspicion: Suspicion, name: str) ->
     An entry that reads like instructions to an agent says so in its first line, and is cut to 200 characters.
     """
     marked, limit = _describe_quarantine(suspicion(entry), limit)
-    head = f"{name} {display_name(entry.agent)} {display_name(entry.action)}: {entry.status}{clock_phrase(entry.ts)}{marked}"
+    head = f"{name} {display_name(entry.agent)} {display_name(entry.action)}: {entry.status}{clock(entry.ts)}{marked}"
     answered = "\n".join(flat(part, _READ) for part in answers(entry))
     lines = [head, *_part("given", flat(entry.input, _READ), limit), *_part("answered", answered, limit)]
     for note in entry.notes[-_NOTES:]:  # with its author, so that an earlier model's note does not count as a rule

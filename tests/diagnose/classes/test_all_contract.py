@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from bench.diagnosis.score import Score, judged, prompted, read, unpacked
 from ctxmgr.diagnose import CLASSES, classes, contrast, diagnose
 from ctxmgr.diagnose.evidence import MOST_ENTRIES, Evidence, Message
-from ctxmgr.diagnose.evidence.texts import tell_days
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP, FailureClass
 from ctxmgr.types.finding import Diagnosis, FindingKind
 from ctxmgr.types.view import EntryView
@@ -95,7 +94,6 @@ def anew(known: Evidence) -> Evidence:
 def answers(name: str) -> dict[str, Diagnosis | None]:
     """Return what each class says of a recorded log."""
     known = anew(log(name))
-    tell_days([])
     return {each.KIND: each.diagnose(known) for each in CLASSES}
 
 
@@ -281,10 +279,8 @@ def test_a_class_is_a_function_of_the_evidence(name: str) -> None:
     """The same evidence gives the same diagnosis, whichever class is asked first, and is not changed by it."""
     known = anew(log(name))
     before = [entry.model_dump_json() for entry in known.entries]
-    expected_answers = answers(name)
-    tell_days([])
 
-    assert {each.KIND: each.diagnose(known) for each in reversed(CLASSES)} == expected_answers
+    assert {each.KIND: each.diagnose(known) for each in reversed(CLASSES)} == answers(name)
     assert [entry.model_dump_json() for entry in known.entries] == before
 
 

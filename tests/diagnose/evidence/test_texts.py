@@ -7,13 +7,13 @@ import pytest
 from ctxmgr.diagnose.evidence.texts import (
     clean,
     clock,
+    days_named,
     excerpt,
     how_often,
     sentences_in,
     strip_escapes,
     strip_line_numbers,
     strip_wrapper,
-    tell_days,
     text_of,
 )
 
@@ -104,13 +104,11 @@ def test_an_error_without_words_says_nothing() -> None:
 def test_a_time_is_told_with_its_day_where_that_is_in_doubt() -> None:
     """Records of one day need no date; one of another day does, and so do all of several days."""
     first, second, late = "2025-11-13T12:14:44Z", "2025-11-13T23:10:00Z", "2025-09-29T17:08:59Z"
-    try:
-        tell_days([first, second, None])
+    with days_named([first, second, None]):
         assert [clock(first), clock(second), clock(late)] == [" at 12:14", " at 23:10", " on 2025-09-29 at 17:08"]
-        tell_days([late, first])
-        assert [clock(first), clock(late), clock("12:14")] == [" on 2025-11-13 at 12:14", " on 2025-09-29 at 17:08", ""]
-    finally:
-        tell_days([])
+        with days_named([late, first]):
+            assert [clock(first), clock(late), clock("12:14")] == [" on 2025-11-13 at 12:14", " on 2025-09-29 at 17:08", ""]
+        assert clock(first) == " at 12:14"
     assert clock(first) == " at 12:14"
 
 
