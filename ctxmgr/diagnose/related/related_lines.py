@@ -393,11 +393,7 @@ def _list_places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tup
             continue  # the agent's own attempts
         yield entry, _requested_text(entry), evidence.text(entry)[:_MOST_TEXT]
     for message in reversed(evidence.messages[-_MOST_RECORDS:]):
-        if (
-            message.kind == "compaction"
-            or (message.by == "user" and message.who != steps[0].agent)
-            or (message.by == "agent" and message.who != steps[0].agent)
-        ):
+        if message.kind == "compaction" or (message.by in ("user", "agent") and message.who != steps[0].agent):
             yield message, "", message.text[:_MOST_TEXT]
 
 

@@ -294,6 +294,8 @@ def _diagnose_unlisted_name(evidence: Evidence, entry: EntryView, cause: str, na
 
 
 _LAST_DIGITS = lazy_pattern(r"\d{4,}$")
+_OTHER_KIND = "Look whether it is the name of another kind of thing. "
+_MOST_SAID = 120
 
 
 def _find_in_record(evidence: Evidence, name: str) -> tuple[str, str, list[Quote]]:
@@ -305,7 +307,7 @@ def _find_in_record(evidence: Evidence, name: str) -> tuple[str, str, list[Quote
     for message, sentence in user_sentences(evidence):
         if contains_word(name, sentence):
             told = f" The user named it{clock(message.at)}: {code(sentence, _MOST_SAID)}."
-            return told, "Look whether it is the name of another kind of thing. ", [evidence.quote_message(message, sentence)]
+            return told, _OTHER_KIND, [evidence.quote_message(message, sentence)]
     digits = _LAST_DIGITS.search(name)
     for entry, item in answers(evidence):
         if not evidence.has_succeeded(entry):
@@ -313,11 +315,7 @@ def _find_in_record(evidence: Evidence, name: str) -> tuple[str, str, list[Quote
         for field, value in item.fields.items():
             if value == name:
                 told = f" {capital(evidence.source(entry))} has it as {code(field, 40)}."
-                return (
-                    told,
-                    "Look whether it is the name of another kind of thing. ",
-                    [evidence.quote(entry, find_line(evidence.text(entry), name))],
-                )
+                return told, _OTHER_KIND, [evidence.quote(entry, find_line(evidence.text(entry), name))]
             other = next((each for each in (item.fields.get("id", ""), item.key) if each and each != value), "")
             if digits is not None and value == digits.group(0) and plain_name(other) and _is_like_name(name, other):
                 told = f" {capital(evidence.source(entry))} has {code(value, 20)} as {code(field, 40)} of {code(other, 60)}."
@@ -329,9 +327,6 @@ def _find_in_record(evidence: Evidence, name: str) -> tuple[str, str, list[Quote
     ]
     held = any(name in text or (digits is not None and digits.group(0) in text) for text in texts)
     return ("" if held else " The record holds no name like it."), "", []
-
-
-_MOST_SAID = 120
 
 
 def _is_like_name(name: str, other: str) -> bool:
