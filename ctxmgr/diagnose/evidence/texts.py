@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, cast
@@ -268,7 +268,7 @@ _DAY: ContextVar[str | None] = ContextVar("day", default=None)
 
 
 @contextmanager
-def days_named(times: Iterable[str | None]) -> Iterator[None]:
+def days_named(times: Iterable[str | None]) -> Generator[None]:
     """Let `clock` name the day of a time within the block, if these times are of several days, or the time of another one."""
     days = {ts[:10] for ts in times if ts}
     token = _DAY.set(None if not days else days.pop() if len(days) == 1 else "")
