@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from ctxmgr.access.guard import AccessGuard, key_resource
@@ -23,15 +23,20 @@ def list_accesses(store: Store, guard: AccessGuard, request: AccessLogRequest) -
         Denied: an agent asks. The log names what is hidden from it.
     """
     require_operator(guard, "read the log of accesses")
-    found = [
-        access
-        for access in map(_access, reversed(store.shared.events(ACCESS)))
-        if request.agent in (None, access.agent) and (access.denied_count or access.failed is not None or not request.denied)
-    ]
-    page = found[request.offset : request.offset + request.limit]
+    found = [record for record in reversed(store.shared.events(ACCESS)) if _is_wanted(record, request)]
+    # Only the page becomes models, because each access names up to 200 resources.
+    page = [_access(record) for record in found[request.offset : request.offset + request.limit]]
     return AccessLogResponse(
         status="ok" if page else "empty", accesses=page, page=Page.make(request.offset, request.limit, len(page), len(found))
     )
+
+
+def _is_wanted(record: Record, request: AccessLogRequest) -> bool:
+    data = json_object(record.get("data"))
+    if request.agent not in (None, text_or_empty(data.get("agent"))):
+        return False
+    failed = text_or_none(data.get("failed")) is not None
+    return not request.denied or failed or _count(data.get("deniedCount"), resources(data.get("denied"))) != 0
 
 
 def _access(record: Record) -> LoggedAccess:
@@ -46,9 +51,9 @@ def _access(record: Record) -> LoggedAccess:
     )  # fmt: skip
 
 
-def _count(value: object, named: Sequence[object]) -> int:
+def _count(value: object, named: Iterable[object]) -> int:
     # A log from elsewhere may hold anything.
-    return value if isinstance(value, int) and not isinstance(value, bool) else len(named)
+    return value if isinstance(value, int) and not isinstance(value, bool) else sum(1 for _ in named)
 
 
 def list_changes(store: Store, guard: AccessGuard, request: ContextLogRequest) -> ContextLogResponse:

@@ -96,9 +96,9 @@ def change_rules(
     with store.engine.transaction():
         before = {rule_key(rule): rule for rule in store.shared.rules()}
         new = {rule_key(rule): check_rule(rule) for rule in add}
-        unwanted = dict.fromkeys(map(rule_key, remove))
-        for agent, kind, pattern, permission in unwanted.keys() - before.keys():
-            raise NotFound(f"no rule {agent} {kind} {pattern} {permission}", "'ctxmgr access list' shows them")
+        unwanted = list(dict.fromkeys(map(rule_key, remove)))
+        if missing := [key for key in unwanted if key not in before]:
+            raise NotFound(f"no rule {' '.join(missing[0])}", "'ctxmgr access list' shows them")
         removed = [key for key in unwanted if key not in new]
         changed = [rule for key, rule in new.items() if before.get(key) != rule]
         if changed or removed:

@@ -140,7 +140,7 @@ def list_versions(store: Store, guard: AccessGuard) -> list[VersionView]:
     pins = store.artifacts.pins() if guard.agent is None else {}
     finder = Finder(store, guard)
     views: dict[int, VersionView] = {}
-    told: set[int | None] = set()
+    described: set[int | None] = set()
     for row in store.artifacts.versions():
         every = store.artifacts.state(row.number)
         readable = [item for item in every if guard.reads(item.agent, item.name)]
@@ -149,10 +149,11 @@ def list_versions(store: Store, guard: AccessGuard) -> list[VersionView]:
         if counts_shown or (row.number == current and readable):
             pinned = pins.get(row.number, [])
             views[row.number] = _view(store, row, len(readable), changed, pinned, current=current, counts_shown=counts_shown)
-            told |= {row.number} if counts_shown else set()
+        if counts_shown:
+            described.add(row.number)
     for number, made in _rollbacks(store):
         # What a rollback says may be about what changed by it, so both of its versions must be told of.
-        if number in told and (guard.agent is None or made.from_version in told):
+        if number in described and (guard.agent is None or made.from_version in described):
             views[number].rollbacks.append(made)
     guard.log("version list", "read", [(row.agent, row.name) for row in finder.state(current)])
     return list(views.values())

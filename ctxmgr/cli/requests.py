@@ -1,8 +1,9 @@
-"""Build requests, settings, version numbers and times from option values."""
+"""Build requests, settings, version numbers, times and texts from option values."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from ctxmgr.errors import CtxmgrError, InvalidInput
@@ -117,6 +118,20 @@ def version_number(text: str | None) -> int | None:
 
         raise InvalidInput(f"{quote_name(text)} is no version", "give its number, e.g. 3, or 'current'")
     return int(digits)
+
+
+def read_argument(given: str, limit: int | None = None) -> str:
+    """Return an argument, or the content of stdin if it is ``-``. The last line end is none of the text, as in ``$(...)``.
+
+    Raises:
+        InvalidInput: stdin has more than ``limit`` characters.
+    """
+    if given != "-":
+        return given
+    read = sys.stdin.read(-1 if limit is None else limit + 1)
+    if limit is not None and len(read) > limit:
+        raise InvalidInput(f"stdin has more than {limit:,} characters", "give a shorter text")
+    return read.removesuffix("\n")
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, Any]:

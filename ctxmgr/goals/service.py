@@ -201,7 +201,7 @@ class Goals(PlanEdits):
         check_action(request)
         state = self._require_goal(self._repository.look())
         item, node = build_action(state, request, self.agent, self._repository.clock())
-        return build_answer(state, item, node, find_refusal(state, item, node, self._guard), recorded=False)
+        return build_answer(item, node, find_refusal(state, item, node, self._guard), equal_calls(state, item), recorded=False)
 
     def begin(self, request: ActionRequest) -> RecordAnswer:
         """Record the beginning of an action, unless it is refused. Its effect is unknown until its result is recorded."""
@@ -250,14 +250,12 @@ class Goals(PlanEdits):
             state = self._require_goal(change.state)
             item, node = build_action(state, request, self.agent, self._repository.clock())
             refusal = find_refusal(state, item, node, self._guard)
-            answer = build_answer(state, item, node, refusal, recorded=True)
+            equal = equal_calls(state, item)  # before it is one of them itself
             if refusal is not None:
                 change.write([self._repository.event(refusal_event(item, node, refusal), name=item.id)])
             else:
                 change.write([entry_record(item, request, state.session)], save=False)
-        # The attempt may have begun with this action.
-        attempt = node.attempt
-        return answer.model_copy(update={"attempt": attempt.number if attempt else None})
+        return build_answer(item, node, refusal, equal, recorded=True)  # the attempt may have begun with this action
 
     def next(self, request: NextRequest) -> GoalAnswer:
         """Make the next leaf that can be worked on the active one, or the named leaf.
@@ -531,11 +529,17 @@ def find_in_flight(state: State, name: str) -> OpenAction | None:
     return found[0] if found else None
 
 
-def build_answer(state: State, item: OpenAction, node: Node, refusal: Refusal | None, *, recorded: bool) -> RecordAnswer:
-    """Return the answer to the caller, made before the action is recorded."""
+def equal_calls(state: State, item: OpenAction) -> list[OpenAction]:
+    """Return the actions in flight with the same call as this one."""
+    return [each for each in state.in_flight if each.key == item.key]
+
+
+def build_answer(
+    item: OpenAction, node: Node, refusal: Refusal | None, equal: Sequence[OpenAction], *, recorded: bool
+) -> RecordAnswer:
+    """Return the answer to the caller. ``equal`` has what `equal_calls` returned before the action was recorded."""
     attempt = node.attempt.number if node.attempt else None
     if refusal is None:
-        equal = [each for each in state.in_flight if each.key == item.key]
         return RecordAnswer(
             allowed=True, entry=item.id if recorded else None, node=node.id, attempt=attempt,
             hint=_equal_call_hint(equal[-1]) if equal else None, in_flight=[each.id for each in equal],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.cli.requests import build, merge_settings, moment, option_name, parse_settings
+from ctxmgr.cli.requests import build, merge_settings, moment, option_name, parse_settings, read_argument
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
@@ -72,6 +73,19 @@ def _built(path: Path, known: dict[str, list[str]]) -> Iterator[tuple[str, str, 
                 names = [name for each in used for name in (named[each] or [each.upper()])]
                 if names and word.arg is not None:
                     yield call.args[0].id, word.arg, names
+
+
+def test_a_dash_reads_the_text_from_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line end is removed, a limit counts it, and any other argument is itself."""
+    for typed, read in (("a\n\n", "a\n"), ("a", "a"), ("", "")):
+        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+        assert read_argument("-") == read
+    monkeypatch.setattr("sys.stdin", io.StringIO("ab\n"))
+    assert read_argument("-", 3) == "ab"
+    monkeypatch.setattr("sys.stdin", io.StringIO("ab\n"))
+    with pytest.raises(InvalidInput, match="more than 2 characters"):
+        read_argument("-", 2)
+    assert read_argument("a\n", 1) == "a\n"
 
 
 def test_messages_call_each_field_what_the_command_line_calls_it() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.address import parse_all
 from ctxmgr.cli.envelope import tell_session
 from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place
-from ctxmgr.cli.requests import build
+from ctxmgr.cli.requests import build, read_argument
 from ctxmgr.cli.views import entries as views
 from ctxmgr.cli.views.entries import indexes_text
 from ctxmgr.cli.views.layout import Column, Span, clock, day, plural, row_text, short_ids, status_span
@@ -218,8 +217,7 @@ def retain(
         if text is None and message is None and session is not None and not (entry or tag or link or author or supersedes):
             kept = workspace.retain_session(build(RetainSessionRequest, session=session)).episode
             return Answer(kept.to_json(), lambda out: show_episodes(out, [kept]))
-        # As in a shell's $(...), the line end of what is piped in is none of the text.
-        given = sys.stdin.read().removesuffix("\n") if text == "-" else text if text is not None else message or ""
+        given = message or "" if text is None else read_argument(text)
         # An episode need not refer to an entry, so naming none is fine here.
         named, indexes, ids = parse_all(entry or [], session)
         request = build(

@@ -17,7 +17,7 @@ from ctxmgr.cli.commands import goal_steps as steps  # importing it also registe
 from ctxmgr.cli.commands.goal_steps import AllowCommands, Dir, goal_app, probe_app
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, say
-from ctxmgr.cli.requests import build, project_folder
+from ctxmgr.cli.requests import build, project_folder, read_argument
 from ctxmgr.cli.terminal import Printer, printer
 from ctxmgr.cli.views import goal as views
 from ctxmgr.errors import InvalidInput
@@ -93,7 +93,7 @@ def start(
 
 def _read_goal(goal: str | None, source: str | None) -> tuple[str | None, Plan, list[str], str | None]:
     """Return (goal, plan by rules, remarks on the plan, text of the plan) of the given goal or file."""
-    text = None if goal is None else steps.read_argument(goal).strip()
+    text = None if goal is None else read_argument(goal, steps.MAX_STDIN).strip()
     if source is not None:
         name = "stdin" if source == "-" else source
         data = sys.stdin.buffer.read(steps.MAX_STDIN) if source == "-" else read_content(Path(source))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import output
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store
-from ctxmgr.cli.requests import build, project_folder
+from ctxmgr.cli.requests import build, project_folder, read_argument
 from ctxmgr.cli.views import goal as views
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.goals.service import Goals
@@ -136,20 +135,6 @@ def change_answer(found: GoalAnswer) -> Answer:
     return Answer(found.to_json(), lambda out: views.show_change(out, found), warnings=found.state.warnings)
 
 
-def read_argument(given: str) -> str:
-    """Return an argument, or the content of stdin without its last line end if it is ``-``.
-
-    Raises:
-        InvalidInput: stdin is too long.
-    """
-    if given != "-":
-        return given
-    read = sys.stdin.read(MAX_STDIN + 1)
-    if len(read) > MAX_STDIN:
-        raise InvalidInput(f"stdin has more than {MAX_STDIN:,} characters", "give a shorter text")
-    return read.removesuffix("\n")
-
-
 def task_drafts(texts: list[str], subtasks: list[str] | None = None) -> list[TaskDraft]:
     """Return descriptions as tasks to add. The subtasks belong to the last task.
 
@@ -215,7 +200,7 @@ def record(
             elif begin:
                 found = goals.begin(build(ActionRequest, **asked))
             else:
-                outcome = None if result is None else read_argument(result)
+                outcome = None if result is None else read_argument(result, MAX_STDIN)
                 found = goals.record(build(RecordRequest, **asked, result=outcome, status=status, entry=entry))
         # A refusal is an answer, not an error. A shell tells by the exit code: `goal record ... --ask && ./deploy.sh`.
         return Answer(
@@ -235,7 +220,7 @@ def _json(text: str | None) -> Any:
     """
     if text is None:
         return None
-    given = read_argument(text)
+    given = read_argument(text, MAX_STDIN)
 
     # Python also reads NaN and Infinity, which are not JSON and which the log refuses.
     def refuse(name: str) -> None:
@@ -537,7 +522,7 @@ def say(
     Examples:
       ctxmgr goal say "use the other endpoint, the first one is gone"
     """
-    answer_change("say", how, dir_, lambda goals: goals.message(build(MessageRequest, text=read_argument(message))))
+    answer_change("say", how, dir_, lambda goals: goals.message(build(MessageRequest, text=read_argument(message, MAX_STDIN))))
 
 
 def _siblings(state: GoalState, step: str) -> tuple[list[str], str | None]:

@@ -61,6 +61,7 @@ class FilteredStore(Store):
         self.source = source
         self.hidden = self.looked_at = self.copied = 0
         self._rules = rules
+        self._guard = AccessGuard(source, self.agent, rules)
         self._use(_open_index(source.location, agent, rules.digest))
         self.catch_up()
 
@@ -119,7 +120,7 @@ class FilteredStore(Store):
         try:
             WritePermissions(self, self._extract, self._rules, given).require(own=own)
         except Denied as error:
-            self._log_denial(error)
+            self._guard.log("write history", "write", failed=error.message)
             raise
         done = self.source.append(given, on_conflict=on_conflict, doubles=doubles)
         self.catch_up()
@@ -131,14 +132,7 @@ class FilteredStore(Store):
         Raises:
             Denied: it names another author.
         """
-        try:
-            return signature(self.agent, author)
-        except Denied as error:
-            self._log_denial(error)
-            raise
-
-    def _log_denial(self, error: Denied) -> None:
-        AccessGuard(self.source, self.agent, self._rules).log("write history", "write", failed=error.message)
+        return self._guard.sign(author, "write history")
 
     def append_encoded(self, record: Record, body: bytes) -> AppendResult:
         """Write a record into the whole store, as `append` does."""
