@@ -122,8 +122,8 @@ def test_single_records_leave_what_they_do_in_a_file(server_store: Store, server
         if number % 3 or number % 4 == 0:
             used = {"usage": {"inputTokens": 1}} if number % 50 == 1 else {}
             records.append(result("s", number, "done", status="error", **used))
-        about = {"agent": "Critic", "entry": begun["id"], "after": -number}
-        records.append(event("s", number, "message" if number % 2 else "plan", {"text": "y"}, **about))
+        kind = "message" if number % 2 else "plan"
+        records.append(event("s", number, kind, {"text": "y"}, after=-number, agent="Critic", entry=begun["id"]))
     with closing(open_store(str(tmp_path / "a.db"), create=True)) as file, closing(open_store(server_url)) as other:
         for store in (server_store, file):
             store.append(twins)
