@@ -276,7 +276,8 @@ class PostgresqlEngine:
         self._appends += 1
         try:
             if self._prepares is None and self._appends > _OFTEN:  # a pooler reports a process number of its own
-                self._prepares = int(_query_value(connection, b"SELECT pg_backend_pid()", ())) == connection.info.backend_pid
+                backend = int(self._call(connection, b"", b"SELECT pg_backend_pid()", (), ()))
+                self._prepares = backend == connection.info.backend_pid
             told = run(connection)
             if any(each.startswith(b"-") for each in told):  # a crowded session: the disk is still to be waited for
                 self._wait_for_disk(connection)
@@ -505,13 +506,6 @@ def _close(cursor: psycopg.ServerCursor[Any]) -> None:
         cursor.close()
     except psycopg.Error:
         cursor.close()
-
-
-def _query_value(connection: psycopg.Connection[Any], statement: bytes, values: Sequence[bytes | None], *types: Any) -> bytes:
-    """Return the answer of a function. Uses no cursor, because one would double the client's work."""
-    with connection.lock:
-        connection.pgconn.send_query_params(statement, values, *types)
-        return _result_value(_wait_for_result(connection))
 
 
 def _wait_for_result(connection: psycopg.Connection[Any]) -> PGresult:

@@ -294,6 +294,20 @@ APPEND_ONE = {
 ``new_type`` is the action of an entry or the type of an event. ``begins`` says whether its process may be new.
 """
 
+# The rows of one record, of which ``own`` tells its session. The function and the quick statements below write the same ones.
+_RECORD_ROW = f"""INSERT INTO {SCHEMA}.record (seq, session, kind, id, ts, body, sum)
+        SELECT own.seq, own.key, new_kind, new_id, moment, new_body, own.sum FROM own"""
+_ENTRY_ROW = f"""INSERT INTO {SCHEMA}.entry (seq, session, idx, agent, action, input_type, process, ts, status, result)
+        SELECT own.seq, own.key, own.entries - 1, new_agent, new_type, new_input_type, new_process, moment,
+          coalesce(new_status, 'open'), CASE WHEN new_status IS NULL THEN NULL ELSE own.seq END FROM own"""
+_EVENT_ROW = f"""INSERT INTO {SCHEMA}.event (seq, session, type, agent, entry, after, ts)
+        SELECT own.seq, own.key, new_type, new_agent, about, nullif(own.entries - 1, -1), moment FROM own"""
+_DONE = f"""UPDATE {SCHEMA}.entry SET status = new_status, result = {{own}}.seq FROM {{beside}}{SCHEMA}.record AS given
+        WHERE given.id = new_id AND given.kind = 'entry' AND given.session = {{own}}.key AND entry.seq = given.seq
+          AND entry.session = {{own}}.key AND entry.status = 'open'"""
+_RESULT_BEFORE = f"""EXISTS (SELECT 1 FROM {SCHEMA}.record
+          WHERE record.id = new_id AND record.kind = 'result' AND record.session = {{own}}.key)"""
+
 # One statement appends one record, because starting a statement costs as much as three rows in an index.
 # If another transaction changed the session row meanwhile, PostgreSQL evaluates nextval again, so the place lies behind that
 # transaction's.
@@ -304,26 +318,14 @@ _OWN = f"""WITH own AS (
           ELSE encode(substr(sha256(textsend(coalesce(sum, '') || new_body)), 1, 8), 'hex') END
         WHERE id = session_id RETURNING key, seq, entries, events, messages, sum
     ), given AS (
-      INSERT INTO {SCHEMA}.record (seq, session, kind, id, ts, body, sum)
-        SELECT own.seq, own.key, new_kind, new_id, moment, new_body, own.sum FROM own
-    ), derived AS ({{derived}})
+      {_RECORD_ROW}
+    ), derived AS (
+      {{derived}}
+    )
     SELECT own.* INTO made FROM own;"""
 
-_ONE_ENTRY = _OWN.format(derived=f"""
-      INSERT INTO {SCHEMA}.entry (seq, session, idx, agent, action, input_type, process, ts, status, result)
-        SELECT own.seq, own.key, own.entries - 1, new_agent, new_type, new_input_type, new_process, moment,
-          coalesce(new_status, 'open'), CASE WHEN new_status IS NULL THEN NULL ELSE own.seq END FROM own
-    """)  # fmt: skip
-_ONE_EVENT = _OWN.format(derived=f"""
-      INSERT INTO {SCHEMA}.event (seq, session, type, agent, entry, after, ts)
-        SELECT own.seq, own.key, new_type, new_agent, about, nullif(own.entries - 1, -1), moment FROM own
-    """)  # fmt: skip
-
 # The entry of a result may have been committed while this append waited for the session. Only a new statement can see it.
-_ONE_RESULT = _OWN.format(derived="SELECT 1")
-_DONE = f"""UPDATE {SCHEMA}.entry SET status = new_status, result = made.seq FROM {SCHEMA}.record AS given
-        WHERE given.id = new_id AND given.kind = 'entry' AND given.session = made.key AND entry.seq = given.seq
-          AND entry.session = made.key AND entry.status = 'open';"""
+_ONE_ENTRY, _ONE_EVENT, _ONE_RESULT = (_OWN.format(derived=rows) for rows in (_ENTRY_ROW, _EVENT_ROW, "SELECT 1"))
 
 _APPEND_ONE = f"""CREATE FUNCTION {SCHEMA}.append_one(
   {", ".join(f"{name} {kind}" for name, kind in APPEND_ONE.items())}
@@ -354,8 +356,7 @@ BEGIN
   {_CROWDED}
   IF acts > 0 THEN
     IF new_status IS NULL THEN  -- asked by itself: the database is not, where the entry is complete
-      IF EXISTS (SELECT 1 FROM {SCHEMA}.record
-          WHERE record.id = new_id AND record.kind = 'result' AND record.session = made.key) THEN
+      IF {_RESULT_BEFORE.format(own="made")} THEN
         RAISE EXCEPTION 'a result was there before its entry' USING ERRCODE = '{REFUSED}';
       END IF;
     END IF;
@@ -363,7 +364,7 @@ BEGIN
       INSERT INTO {SCHEMA}.process (session, process, seq) VALUES (made.key, new_process, made.seq) ON CONFLICT DO NOTHING;
     END IF;
   ELSIF tells = 0 THEN
-    {_DONE}
+    {_DONE.format(own="made", beside="")};
   END IF;
   IF read IS NOT NULL OR written IS NOT NULL THEN
     INSERT INTO {SCHEMA}.usage (session, seq, input, output) VALUES (made.key, made.seq, read, written);
@@ -392,36 +393,21 @@ _QUICK = f"""WITH own AS (
         last = greatest(last, moment), sum = new_sum
       WHERE id = session_id AND sum = sum_before AND {{only}} AND (SELECT pg_try_advisory_xact_lock_shared({WRITERS})
         AND pg_try_advisory_xact_lock({_QUEUES}, hashtext(session_id)) AND {_NAME_PLACE} IS NOT NULL)
-      RETURNING key, seq, entries
+      RETURNING key, seq, entries, sum
   ), derived AS ({{derived}})
-  INSERT INTO {SCHEMA}.record (seq, session, kind, id, ts, body, sum)
-    SELECT own.seq, own.key, new_kind, new_id, moment, new_body, new_sum FROM own"""
-_ENTRY_ROW = f"""INSERT INTO {SCHEMA}.entry (seq, session, idx, agent, action, input_type, process, ts, status, result)
-    SELECT own.seq, own.key, own.entries - 1, new_agent, new_type, new_input_type, new_process, moment, {{status}} FROM own"""
+  {_RECORD_ROW}"""
 _NO_MARK = "(entries + events) % step <> 0"
+_QUICK_ENTRY = {"counted": "entries = entries + 1, ", "derived": _ENTRY_ROW}
 _QUICK_STATEMENTS = {
-    "entry": _QUICK.format(
-        counted="entries = entries + 1, ", only=_NO_MARK, derived=_ENTRY_ROW.format(status="new_status, own.seq")
-    ),
-    "open": _QUICK.format(
-        counted="entries = entries + 1, ",
-        only=f"""{_NO_MARK} AND NOT EXISTS (SELECT 1 FROM {SCHEMA}.record AS given
-          WHERE given.id = new_id AND given.kind = 'result' AND given.session = session.key)""",
-        derived=_ENTRY_ROW.format(status="'open', NULL"),
-    ),
+    "entry": _QUICK.format(only=_NO_MARK, **_QUICK_ENTRY),
+    "open": _QUICK.format(only=f"{_NO_MARK} AND NOT {_RESULT_BEFORE.format(own='session')}", **_QUICK_ENTRY),
     "event": _QUICK.format(
         counted="events = events + 1, messages = messages + is_said::integer, ",
         only=f"{_NO_MARK} AND events % step <> 0 AND (NOT is_said OR messages % step <> 0)",
-        derived=f"""INSERT INTO {SCHEMA}.event (seq, session, type, agent, entry, after, ts)
-    SELECT own.seq, own.key, new_type, new_agent, about, nullif(own.entries - 1, -1), moment FROM own""",
+        derived=_EVENT_ROW,
     ),
-    "result": _QUICK.format(
-        counted="", only="TRUE",
-        derived=f"""UPDATE {SCHEMA}.entry SET status = new_status, result = own.seq FROM own, {SCHEMA}.record AS given
-    WHERE given.id = new_id AND given.kind = 'entry' AND given.session = own.key AND entry.seq = given.seq
-      AND entry.session = own.key AND entry.status = 'open'""",
-    ),
-}  # fmt: skip
+    "result": _QUICK.format(counted="", only="TRUE", derived=_DONE.format(own="own", beside="own, ")),
+}
 
 
 def _numbered(statement: str) -> bytes:

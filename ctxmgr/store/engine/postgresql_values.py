@@ -27,7 +27,7 @@ def _escape_text(text: str) -> str:
 
 def server_text(text: str) -> bytes:
     """Return a text as the server stores and compares it."""
-    return (_escape_text(text) if "\0" in text or _ESCAPE in text else text).encode()
+    return _escape_text(text).encode()
 
 
 class TextDumper(StrDumperUnknown):

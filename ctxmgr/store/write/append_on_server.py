@@ -107,7 +107,7 @@ class ServerAppender(Appender):
     def _append_one(self, item: EncodedRecord) -> bool:
         """Write one new record. Return False and write nothing if that is not possible."""
         name = storable(str(item.record["session"]))
-        known = self._known.get(name) or _Known("", frozenset(), alone=False)
+        known = self._known.get(name) or _Known("", set(), alone=False)
         total = codec.chain(known.total, item.body)
         values, process, quick = _arguments_of_one(item, name, known)
         values += known.total.encode(), total.encode()
@@ -116,7 +116,7 @@ class ServerAppender(Appender):
             return False
         known.total, known.alone = told or total, not told
         if process is not None:
-            known.processes |= {process}
+            known.processes.add(process)
         self._remember({name: known})
         return True
 
@@ -196,7 +196,7 @@ class _Known:
 
     __slots__ = ("alone", "processes", "total")
 
-    def __init__(self, total: str, processes: frozenset[str], *, alone: bool) -> None:
+    def __init__(self, total: str, processes: set[str], *, alone: bool) -> None:
         self.total = total
         self.processes = processes
         self.alone = alone
@@ -299,7 +299,7 @@ class _RelativeRows(Derivation):
         """Return what to cache about the sessions after the append; ``ends`` are the last checksums if the server sent them."""
         sums = ends or [str(counted.total) for counted in self.sessions.values()]
         return {
-            name: _Known(end, frozenset(counted.processes), alone=not ends)
+            name: _Known(end, counted.processes, alone=not ends)
             for (name, counted), end in zip(self.sessions.items(), sums, strict=True)
         }
 

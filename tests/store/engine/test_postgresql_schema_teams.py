@@ -23,7 +23,7 @@ from ctxmgr.store.repositories.queries import find_record, last_place, read_all_
 from ctxmgr.store.server_store import Member, report_alive
 from ctxmgr.types.query import Filters
 from tests import postgresql_server
-from tests.builders import entry, event, steps
+from tests.builders import entry, event, result, steps
 from tests.store.divided import Divided, has_role
 
 OPEN_TO_ALL = {"schema_version", "team", "member"}
@@ -216,6 +216,25 @@ def test_the_same_session_of_two_teams_is_two_sessions(alice: Store, bob: Store)
         assert (examined.records, examined.damaged) == (records, [])
     keys = [store.sessions.key("s") or 0 for store in (alice, bob)]
     assert len({key >> TEAM_BITS for key in keys} - {0}) == 2
+
+
+def test_single_records_of_two_teams_go_to_their_own_sessions(alice: Store, bob: Store) -> None:
+    """In turns, with the same ids, by the statements of their own: each session holds its own, in its own order."""
+    bob.append([entry("t", 99)])
+    for number in range(12):
+        for store, action in ((alice, "Mine"), (bob, "Other")):
+            begun = entry("t", number, action, {"command": "x"})
+            for each in (begun, result("t", number), event("t", number, "message", {"text": action})):
+                assert store.append([each]).added == 1
+    for store, action, before in ((alice, "mine", 0), (bob, "other", 1)):
+        rows = store.engine.query("SELECT idx, status FROM entry WHERE action = :action ORDER BY idx", {"action": action})
+        assert rows == [(before + number, "ok") for number in range(12)]
+        names = [
+            row[0]
+            for row in store.engine.query("SELECT name FROM pg_prepared_statements WHERE generic_plans + custom_plans > 5")
+        ]
+        assert {"ctxmgr_open", "ctxmgr_result", "ctxmgr_event"} <= set(names)
+        assert store.examine().damaged == []
 
 
 def test_a_client_finds_nothing_of_another_team(alice: Store, bob: Store) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,10 +16,15 @@ import pytest
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
+from ctxmgr.store.engine.postgresql_functions import WRITERS
 from ctxmgr.store.project_session import EXECUTION
 from tests.builders import at, entry, event, result, write
 
 _WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+_HELD = (
+    "SELECT classid::bigint, CASE classid WHEN 0 THEN objid::bigint END, mode FROM pg_locks WHERE locktype = 'advisory' "
+    "AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) ORDER BY 1"
+)
 
 
 def test_many_writers_of_one_session_leave_no_gap(server_store: Store, server_url: str) -> None:
@@ -107,30 +114,61 @@ def test_an_append_of_many_sessions_leaves_what_single_ones_do(
 def test_single_records_leave_what_they_do_in_a_file(server_store: Store, server_url: str, tmp_path: Path) -> None:
     """Records one by one, nearly all by a statement of their own; another writer comes in between, and milestones are due."""
     records: list[dict[str, Any]] = []
+    twins: list[dict[str, Any]] = []
     for number in range(150):
-        records.append(entry("s", number, "Bash", {"command": f"x{number}"}, process="p"))
-        if number % 3:
-            records.append(
-                result("s", number, "done", status="error", **({"usage": {"inputTokens": 1}} if number % 50 == 1 else {}))
-            )
-        else:
-            records[-1] |= {"status": "ok", "output": "done"}
-        records.append(event("s", number, "message" if number % 2 else "plan", {"text": "y"}))
+        begun = entry("s", number, "Bash", {"command": f"x{number}"}, process="p", inputType="shell")
+        twins.append({**begun, "session": "t"})
+        records.append(begun | ({} if number % 3 else {"status": "ok", "output": "done"}))
+        if number % 3 or number % 4 == 0:
+            used = {"usage": {"inputTokens": 1}} if number % 50 == 1 else {}
+            records.append(result("s", number, "done", status="error", **used))
+        kind = "message" if number % 2 else "plan"
+        records.append(event("s", number, kind, {"text": "y"}, after=-number, agent="Critic", entry=begun["id"]))
     with closing(open_store(str(tmp_path / "a.db"), create=True)) as file, closing(open_store(server_url)) as other:
+        for store in (server_store, file):
+            store.append(twins)
         for number, each in enumerate(records):
             for store in (other if number % 40 == 39 else server_store, file):
                 assert store.append([each]).added == 1
-        key = server_store.sessions.key("s")
-        for table, columns in _FOLLOWING.items():
-            told = [store.engine.query(f"SELECT {columns} FROM {table}", {"key": store.sessions.key("s")})
+        for name, (table, columns) in product(("s", "t"), _FOLLOWING.items()):
+            told = [store.engine.query(f"SELECT {columns} FROM {table}", {"key": store.sessions.key(name)})
                     for store in (server_store, file)]  # fmt: skip
-            assert [tuple(row) for row in told[0]] == [tuple(row) for row in told[1]], table
+            assert [tuple(row) for row in told[0]] == [tuple(row) for row in told[1]], (name, table)
+        key = server_store.sessions.key("s")
         assert server_store.engine.query("SELECT count(*) FROM milestone WHERE session = :key", {"key": key})[0][0] > 4
-    used = dict(server_store.engine.query("SELECT name, generic_plans + custom_plans FROM pg_prepared_statements"))
+    used = _calls(server_store)
     assert set(used) >= {"ctxmgr_entry", "ctxmgr_open", "ctxmgr_event", "ctxmgr_result", "ctxmgr_append_one"}
     assert used["ctxmgr_append_one"] < len(records) / 8
     assert server_store.append([records[0]]).known == 1
     assert server_store.examine().damaged == []
+
+
+def test_a_statement_of_its_own_holds_the_locks_of_the_function(server_store: Store, server_url: str) -> None:
+    """While it waits for the session, it is beside other writers, in the session's queue, and before what is not settled."""
+    queue, places = WRITERS + 3, WRITERS + 1
+    for number in range(8):
+        server_store.append([entry("s", number, "Bash", {"command": "x"}, process="p")])
+    before = _calls(server_store)
+    with closing(open_store(server_url)) as other, psycopg.connect(server_url, autocommit=True) as admin:
+        for number, store in enumerate((server_store, other), 100):  # the other's first appends are not prepared
+            append = partial(store.append, [entry("s", number, "Bash", {"command": "x"}, process="p")])
+            thread = threading.Thread(target=append)
+            with admin.transaction():
+                admin.execute("SELECT 1 FROM ctxmgr.session WHERE id = 's' FOR NO KEY UPDATE")
+                thread.start()
+                while thread.is_alive() and not admin.execute(_WAITING).fetchall():
+                    thread.join(0.01)
+                held = admin.execute(_HELD).fetchall()
+            thread.join()
+            assert held == [(0, WRITERS, "ShareLock"), (places, None, "ShareLock"), (queue, None, "ExclusiveLock")]
+    after = _calls(server_store)
+    assert (after["ctxmgr_open"], "ctxmgr_append_one" in after) == (before["ctxmgr_open"] + 1, False)
+    assert server_store.examine().damaged == []
+
+
+def _calls(store: Store) -> dict[str, int]:
+    """Return how often each prepared statement was called."""
+    return dict(store.engine.query("SELECT name, generic_plans + custom_plans FROM pg_prepared_statements"))
 
 
 def test_who_did_not_see_what_another_wrote_completes_its_entry_all_the_same(server_store: Store, server_url: str) -> None:
@@ -237,7 +275,10 @@ def test_a_connection_lost_between_two_parts_of_an_append_takes_it_back(
 _IDS = "(SELECT id FROM record WHERE record.session = :key AND record.seq = {})"
 _FOLLOWING = {
     "session WHERE key = :key": "entries, events, messages, first, last, workflow, source, meta, sum",
-    "entry WHERE session = :key ORDER BY idx": f"idx, agent, action, process, ts, status, {_IDS.format('entry.result')}",
+    "record WHERE session = :key ORDER BY seq": "kind, id, ts, body, sum",
+    "entry WHERE session = :key ORDER BY idx": (
+        f"idx, agent, action, input_type, process, ts, status, {_IDS.format('entry.result')}"
+    ),
     "event WHERE session = :key ORDER BY seq": "type, agent, entry, after, ts",
     "process WHERE session = :key ORDER BY process": f"process, started, outcome, {_IDS.format('process.seq')}",
     "note_entry WHERE session = :key ORDER BY entry, note": f"entry, {_IDS.format('note_entry.note')}",
