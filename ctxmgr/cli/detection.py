@@ -63,9 +63,8 @@ def run_detection(
     if not found.verdicts:
         raise NoHistory(hint=NOTHING_READ)
     verdicts = [_with_ended_findings(verdict, ever=ever) for verdict in found.verdicts]
-    # With several verdicts, each of them names its session.
     found.notes[:] = group_notes(found.notes)
-    if len(verdicts) == 1 and not all_sessions:
+    if not all_sessions:  # else each verdict names its session
         found.notes[:0] = session_choice(workspace.store, session, verdicts[0].session)
     every = find_verdict([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
     stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]

@@ -47,7 +47,7 @@ _OPTIONS = {
         ("name", "model"), ("mode", "llm-mode"), ("off", "no-llm"), ("seconds", "timeout"), ("max_tokens", "model-tokens"),
     )},
     **{f"{request}.agent": "AGENT" for request in (
-        "AccessRule", "AgentNeed", "AssembleRequest", "CheckRequest", "ListNeedsRequest", "RecordExecutionRequest",
+        "AccessRule", "AgentNeed", "AssembleRequest", "ListNeedsRequest", "RecordExecutionRequest",
         "RequestItemsRequest",
     )},
     **{f"{request}.id": "ID" for request in ("BlockRequest", "DropRequest", "EndRequest", "SplitRequest")},

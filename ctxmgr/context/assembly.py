@@ -165,19 +165,21 @@ def _fit(order: Order, texts: Texts, found: CandidateCollector) -> Assembly:
     """Return the best package. If it does not fit, drop the list of held items, then the project's context."""
     if order.held:
         with suppress(BudgetExceeded):
-            return readable_only(order, texts, found)
+            return readable_only(order, texts, found, advise=False)
         warning = f"{len(order.held):,} items that the agent holds are not listed, for want of room"
         order = replace(order, held=(), notes=[*order.notes, warning])
     if found.project and not found.required:
         with suppress(BudgetExceeded):
-            return readable_only(order, texts, found)
+            return readable_only(order, texts, found, advise=False)
         warning = "the project's context was left out: there is no room for it, and no need requires it"
         order = replace(order, project_context={}, notes=[*order.notes, warning])
     return readable_only(order, texts, found)
 
 
-def readable_only(order: Order, texts: Texts, found: CandidateCollector) -> Assembly:
+def readable_only(order: Order, texts: Texts, found: CandidateCollector, *, advise: bool = True) -> Assembly:
     """Assemble the package. Replace binary content by a description; skip optional items that are missing or changed.
+
+    ``advise`` is as in `assemble`.
 
     Raises:
         CtxmgrError: a required item can't be read, or does not fit.
@@ -185,7 +187,7 @@ def readable_only(order: Order, texts: Texts, found: CandidateCollector) -> Asse
     # Each round describes or drops one item, so the loop ends. Most packages need one round.
     while True:
         try:
-            return _add_descriptions(assemble(order), texts)
+            return _add_descriptions(assemble(order, advise=advise), texts)
         except UnreadableError as error:
             order = _drop_unreadable(order, error, texts, found)
 

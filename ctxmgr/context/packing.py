@@ -115,17 +115,18 @@ class Order:
         )
 
 
-def assemble(order: Order) -> Assembly:
+def assemble(order: Order, *, advise: bool = True) -> Assembly:
     """Return the package, the decision on every item, and the budget table.
 
     Raises:
         InvalidInput: the budget is not positive, a reserve is negative, or the time is too long.
-        BudgetExceeded: the reserves or the required items don't fit; the hint names the smallest budget in which they do.
+        BudgetExceeded: the reserves or the required items don't fit; the hint names the smallest budget in which they do,
+            unless ``advise`` is false: the search for it takes many times as long.
     """
     try:
         return _assemble(order)
     except BudgetExceeded as error:
-        least = _find_smallest_budget(order)
+        least = _find_smallest_budget(order) if advise else None
         if least is None:
             raise
         hint = (error.hint or "").replace(LARGER, f"give at least {least:,} tokens (--max-tokens {least})")

@@ -214,7 +214,7 @@ class OpenFinding:
     def look_back(self, first: ObservedStep, past: Sequence[ObservedStep]) -> None:
         """Take the agent's steps since the loop's first one: a success among the failures did not end it, nor may another."""
         own = {member.action for member in self.round if member.is_refused}
-        self._succeeded_before = any(step.number > first.number and not step.is_refused and step.action in own for step in past)
+        self._succeeded_before = any(step.number > first.number and step.action in own and not step.is_refused for step in past)
 
     def _doubt_success(self) -> None:
         """Note that the trouble goes on: a success in between was of something else, and so may be the next one."""
@@ -348,7 +348,7 @@ class OpenFinding:
             return False
         if self._has_succeeded(step):
             self._succeeded = True
-        elif step.is_refused and any(step.action == other.action for other in self.round):
+        elif any(step.action == other.action for other in self.round) and step.is_refused:
             self._doubt_success()
         self._outside |= {step.query}
         if is_new and not step.failed:

@@ -22,8 +22,6 @@ _BUCKET = "s3://"
 _ENOUGH = 64  # bytes that identify our log and SQLite
 _SCHEMA = 1 << 16  # bytes in which the schema of one of our stores names `_OWN_TABLE`
 
-TORN_TAIL = "a torn last line, or one still being written"
-
 NOTHING_YET = "no history here yet: 'ctxmgr import' reads the logs on this machine"
 
 
@@ -156,9 +154,11 @@ def _begins_like_database(path: str) -> bool:
 
 def _damage_warnings(store: Store) -> list[str]:
     damage = store.damage()
-    warnings = [f"damaged: {item.length:,} bytes at offset {item.offset:,}: {item.reason}" for item in damage[:5]]
     if len(damage) == 1 and not store.unread():
-        return [f"incomplete: the last {damage[0].length:,} bytes, at offset {damage[0].offset:,}: {TORN_TAIL}"]
+        from ctxmgr.log.reader import TORN_TAIL
+
+        return [f"incomplete: the last {damage[0].length:,} bytes, at offset {damage[0].offset:,}: a {TORN_TAIL}"]
+    warnings = [f"damaged: {item.length:,} bytes at offset {item.offset:,}: {item.reason}" for item in damage[:5]]
     if (more := len(damage) - 5) > 0:
         warnings.append(f"{more} more damaged {'range' if more == 1 else 'ranges'}; 'ctxmgr verify' lists them all")
     return warnings

@@ -162,7 +162,7 @@ def _cached_verdicts(opened: OpenedStore, values: dict[str, Any]) -> Answer | No
     if not rows:  # the detection reports that there is nothing to judge
         return None
     warnings = group_notes(warnings)
-    if len(rows) == 1 and not values["all_sessions"]:
+    if not values["all_sessions"]:
         warnings[:0] = session_choice(store, values["session"], rows[0]["session"])
     draw = _drawing(opened, chosen, rows, values["store"]) if opened.how.draws else _draw_nothing
     wrong = [each["session"] for each in rows if each["verdict"] not in ("healthy", "warn")]

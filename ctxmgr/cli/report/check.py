@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from ctxmgr.cli.address import require_file
+from ctxmgr.cli.address import require_files
 from ctxmgr.cli.detection import NOTHING_READ
 from ctxmgr.cli.envelope import IndexProgress, JudgeProgress
 from ctxmgr.cli.terminal import search_progress, with_progress
@@ -167,8 +167,7 @@ def check_logs(
         if not result.sessions:
             raise NoHistory(hint=NOTHING_READ)
         return result
-    for path in paths:
-        require_file(str(path))
+    require_files([str(path) for path in paths])
     # A store is judged as one log. It is not searched for logs.
     stores = [path for path in paths if path.suffix == ".db"]
     there = find_logs([path for path in paths if path not in stores], search_progress())

@@ -363,11 +363,7 @@ class MarkdownSummariser:
         """Yield summaries by section. The last one has only the headings, or the first sentence if there is no heading."""
         found = blocks(text)
         for detail in _LEVELS:
-            sections: list[list[str]] = [[]]
-            for line, heading in _summary_lines(found, detail):
-                if heading:
-                    sections.append([])
-                sections[-1].append(line)
+            sections = _sections(found, detail)
             if any(sections):
                 yield tuple(map(join_lines, sections))
 
@@ -442,25 +438,30 @@ def _front_matter(text: str) -> tuple[list[str], str]:
     return ([line.rstrip() for line in lines[1:end]], "\n".join(lines[end + 1 :])) if end else ([], text)
 
 
-def _summary_lines(found: Sequence[Block], detail: _Detail) -> Iterator[tuple[str, bool]]:
-    """Yield the lines of a summary, each with whether it is a heading. Of each section it has only the first paragraphs."""
+def _sections(found: Sequence[Block], detail: _Detail) -> list[list[str]]:
+    """Return the lines of a summary by section: the part before the first heading, then that of each heading.
+
+    Of each section it has only the first paragraphs.
+    """
+    sections: list[list[str]] = [[]]
     most = max(1, detail.paragraphs)
     remaining, only = most, not any(block.role == "heading" for block in found)
     shorten = first_sentences if detail.paragraphs else first_sentence
     for block in found:
         if block.role == "heading":
             remaining = most
-            yield block.lines[0], True
+            sections.append([block.lines[0]])
         elif block.role == "text":
             least = 80 if only else 0
             if remaining and (text := shorten(block.lines[0], max(detail.sentence, least))):
-                yield from ((text, False), ("", False))
+                sections[-1] += [text, ""]
                 remaining, only = remaining - 1, False
         else:
             lines = list(_block_lines(block, detail))
-            yield from ((line, False) for line in lines)
+            sections[-1] += lines
             if lines and block.role == "list" and not detail.paragraphs:
                 remaining = 0
+    return sections
 
 
 def _block_lines(block: Block, detail: _Detail) -> Iterator[str]:
