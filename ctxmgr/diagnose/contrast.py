@@ -24,7 +24,7 @@ from ctxmgr.diagnose.evidence.calls import (
 from ctxmgr.diagnose.evidence.files import FOREIGN
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.next_looks import find_way_out, is_flaky, next_look, process_look
+from ctxmgr.diagnose.next_looks import find_look_before_change, find_way_out, is_flaky, next_look, process_look
 from ctxmgr.diagnose.related.related_records import CauseExplanation, gather_explanation
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -233,6 +233,8 @@ def _diagnose_never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
     # It brought something new. Its output is quoted here, but not counted as a record about the failure.
     if last is not None and not may_change(last):
         quotes.append(evidence.quote(last))
+    if not evidence.has_failed(step) and (outdated := find_look_before_change(evidence, step)) is not None:
+        quotes.insert(1, evidence.quote(outdated))
     return diagnosis(KIND, cause, _choose_look(evidence, step), *quotes, confidence="low")
 
 
@@ -300,6 +302,11 @@ def _choose_other_look(step: EntryView) -> str:
         )
     if step.status == "open":
         return "Find out whether it took effect before you do anything again, and set a time limit if you do."
+    if not command and not only_looks(step):
+        return (
+            "Compare each argument with what the record shows of it. If all are right, do not vary them at random: tell the"
+            " user what the answer says, and ask how to go on."
+        )
     return (
         "Change one thing on which it depends, the one you are least sure of, and run it once; if the outcome is the same, ask"
         " the user."
@@ -359,6 +366,8 @@ def _describe_unknown_cause(evidence: Evidence, step: EntryView) -> str:
         return f"Not known why {call} fails the same way after {len(edits)} changes of {join_names(files)}"
     repeated = [each for each in evidence.equal_calls(step) if evidence.finding is None or each.index >= evidence.onset]
     # Of a person, and of a call that may have changed something, nobody can tell that they did not.
+    if len(repeated) < _LEAST_REPEATS and evidence.has_failed(step):
+        return f"Not known why {call} fails"
     if len(repeated) < _LEAST_REPEATS or not evidence.is_unchanged(repeated[0], repeated[-1]):
         return f"Not known why {call} ends the same way each time"
     if CHECKS.search(command_of(step)) and evidence.has_failed(step):

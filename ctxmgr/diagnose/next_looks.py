@@ -228,15 +228,29 @@ def _choose_look_behind_answer(evidence: Evidence, step: EntryView) -> str:
             "behind it runs, and what its log says, and not at the answer again."
         )
     same = evidence.equal_calls(step)
-    if not _LOOKS_UP.match(step.action) and evidence.possible_changes(same[0], same[-1]):
+    outdated = find_look_before_change(evidence, step)
+    if evidence.possible_changes(same[0], same[-1]) and (outdated is not None or not _LOOKS_UP.match(step.action)):
+        # It may show a fault still, of which the repeated answer only tells the effect.
+        again = "" if outdated is None else f"Make {evidence.source(outdated)} again: it showed a fault, and changes followed. "
         return (
-            "What was done in between has not changed the answer: see on what else it depends that no call has looked at or "
-            "set, change that, and ask again then. If nothing is left, tell the user what it says, and ask."
+            f"{again}What was done in between has not changed the answer: see on what else it depends that no call has looked "
+            "at or set, change that, and ask again then. If nothing is left, tell the user what it says, and ask."
         )
     return (
         "It answers, and asking again does not change the answer: go on with it as it is, or ask for another value if the "
         "task means another one. If the task can't go on with it, tell the user what it says, and ask."
     )
+
+
+def find_look_before_change(evidence: Evidence, step: EntryView) -> EntryView | None:
+    """Return the newest look at something else that showed a fault, if a call that may change something followed it."""
+    for entry in evidence.entries_before(step.index):
+        if entry.agent != step.agent or call_key(entry) == call_key(step) or not _LOOK.match(entry.action):
+            continue
+        newest = evidence.equal_calls(entry)[-1] is entry
+        if newest and _FAULT.search(evidence.text(entry)) and evidence.possible_changes(entry, step):
+            return entry
+    return None
 
 
 def _has_machine(evidence: Evidence) -> bool:
@@ -258,6 +272,12 @@ _NOTHING = lazy_pattern(
 )
 _LOOK_AROUND = (
     "List the folder that you search, one level higher too, and see whether what you look for is there under another name."
+)
+_LOOK = lazy_pattern(
+    r"(?:\w+(?:__|\.))?(?:check|get|show|read|list|query|test|inspect|describe|view|status|can|is|has)(?=[_A-Z]|$)"
+)
+_FAULT = lazy_pattern(
+    r"(?i)\b(?:no|not|none|cannot|can't|never|off|disabled|disconnected|missing|denied|locked|expired|inactive|blocked|error|fail\w*)\b"
 )
 _LOOKS_UP = lazy_pattern(
     r"(?:\w+(?:__|\.))?(?:search|find|look_?up|query|get|list|read|fetch|show|describe|count|check|verify)(?=[_A-Z]|$)"

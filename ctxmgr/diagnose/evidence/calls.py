@@ -469,16 +469,19 @@ _REFUSAL = lazy_pattern(
     re.DOTALL | re.IGNORECASE,
 )
 # In this order: TAP, Go, pytest, Gradle, Python, git and Go, npm, compilers, make and ninja, shells, exceptions,
-# the summary of pytest, curl
+# the summary of pytest, curl, the editor of SWE-agent
 _REPORT = lazy_pattern(
     r"^(?:not ok \d|--- FAIL|FAILED\b|FAIL(?:URE)?[:!]|BUILD FAILED|Traceback \(most recent call last\)|(?:fatal"
     r"|panic): |npm (?:ERR!|error)"
     r"|\s{0,4}(?:\S{1,200}:\d{1,6}:(?:\d{1,5}:)? )?(?:fatal )?error(?:\[\w{1,12}\])?: |(?:g?make"
     r"|ninja)(?:\[\d\])?: (?:\*\*\*|error|build stopped)"
     r"|(?:/\S{0,60}/)?(?:ba|z|da|k)?sh: (?:line \d{1,5}: |\d{1,5}: )|(?:\w{1,40}\.){0,6}\w{0,40}(?:Error|Exception): "
-    r"|={3,}.{0,80}\b[1-9]\d{0,5} (?:failed|errors?)\b|curl: \(\d)",
+    r"|={3,}.{0,80}\b[1-9]\d{0,5} (?:failed|errors?)\b|curl: \(\d"
+    r"|Your (?:proposed edit has introduced|changes have NOT been applied))",
     re.MULTILINE,
 )
+_SAYS_ERROR = lazy_pattern(r"\A\W{0,4}(?:error|failure|failed)[:!] ", re.IGNORECASE)
+"""The beginning of a tool's answer that says that it failed."""
 _SHOWS = word_set(
     "cat head tail less more sed grep rg ag awk ls find tree git diff wc sort uniq echo printf jq nl bat strings journalctl "
     "stat file history sleep date pwd env which type"
@@ -526,7 +529,11 @@ def reports_failure(entry: EntryView, text: str) -> bool:
             # The content of a file may hold any words.
             path_of(entry) is None
             and vocabulary.classify(entry.action, "", "") != "sleep"
-            and (_REFUSAL.search(text[:2_000]) is not None or _REPORT.match(strip_wrapper(text[:2_000]).strip()) is not None)
+            and (
+                _REFUSAL.search(text[:2_000]) is not None
+                or _SAYS_ERROR.match(text) is not None
+                or _REPORT.match(strip_wrapper(text[:2_000]).strip()) is not None
+            )
         )
     # Clients put the exit code before or after the output. Within the output, it may be part of the content.
     exits = _EXIT.findall(text[:200]) + _EXIT.findall(text[-200:])

@@ -42,6 +42,7 @@ from ctxmgr.diagnose.evidence.texts import (
     excerpt,
     how_often,
     plain_name,
+    read_escapes,
     strip_wrapper,
     text_of,
 )
@@ -307,7 +308,7 @@ class Evidence:
         output = text_of(entry.output)
         # Some clients put the error into the output as well.
         both = output if message in output else message if output and output in message else f"{message}\n{output}"
-        return clean(clip_ends(both, _MOST_TEXT // 2)).strip("\n")
+        return read_escapes(clean(clip_ends(both, _MOST_TEXT // 2))).strip("\n")
 
     def line(self, entry: EntryView, pattern: re.Pattern[str]) -> str:
         """Return the line of an entry's result with a match of a pattern. A line with only an error code is the last choice."""

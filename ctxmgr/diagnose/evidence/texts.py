@@ -34,6 +34,9 @@ _PARTS = (
 )  # fmt: skip
 
 
+_UNICODE = lazy_pattern(r"(?<!\\)\\u([0-9a-fA-F]{4})")
+
+
 def clean(text: str) -> str:
     """Return text without escapes and other unprintable characters. Lines and indentation are kept."""
     text = strip_escapes(text).replace("\r\n", "\n").replace("\t", "    ")
@@ -72,6 +75,16 @@ _WRAPPER = lazy_pattern(
     r"|^Output: ",
     re.MULTILINE,
 )
+
+
+def read_escapes(text: str) -> str:
+    """Return a text with the visible characters that the escapes of its JSON stand for, such as accents."""
+    return _UNICODE.sub(_visible_character, text) if '{"' in text or '["' in text else text
+
+
+def _visible_character(match: re.Match[str]) -> str:
+    char = chr(int(match[1], 16))
+    return char if char.isprintable() else match[0]
 
 
 def strip_wrapper(text: str) -> str:

@@ -55,12 +55,29 @@ _WANTS = lazy_pattern(
     re.MULTILINE,
 )
 _SHOWS_VERSION = lazy_pattern(r"^(?P<program>[a-z]{2,10})[\d.]*\s(?:--version|-v|-V|version)$")
+_WANTED = lazy_pattern(
+    r"(?i)\b(?:total|price|due|owed|expected|required|sum|amount)\b[^\n\d]{0,30}?(\d(?:[\d,]*\d)?(?:\.\d+)?)(?!\w)"
+    r"[^\n\d]{1,20}?\b(?:but|paid|got|given|received|sent|provided)\b[^\n\d]{0,30}?(\d(?:[\d,]*\d)?(?:\.\d+)?)(?!\w)"
+)
+"""The sum that is wanted, and the one that was given."""
+_TOO_LITTLE = lazy_pattern(r"(?i)not enough|insufficient|too (?:low|little|few)|exceeds?\b|over(?:draft|drawn)|balance")
+_IDENTIFIER = lazy_pattern(r"(?=[\w.@#-]*\d)[A-Za-z][\w.@#-]{2,60}")
+_KIND_WORD = lazy_pattern(r"[a-z]{2,}")
+_NO_KIND = frozenset(("id", "number", "no", "code", "name", "value", "key", "is", "the"))
+"""Words for an identifier that do not say of what."""
+_LISTED = lazy_pattern(
+    r"(?:[`'\"][\w .-]{2,40}[`'\"](?:, |,? (?:or|and|o|u|y|oder|und|ou|et|e) )){1,9}[`'\"][\w .-]{2,40}[`'\"]"
+)
+_OPTION = lazy_pattern(r"[`'\"]([\w .-]{2,40})[`'\"]")
 _MOST_TEXT, _MOST_NAMED = 6_000, 4
 
 
 def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
     """Yield what the record offers instead of what calls were refused, the surest first."""
+    # A command has no named arguments, and its output may be anything.
+    of_arguments = () if command_of(steps[0]) else (_find_multiple, _find_less_left, _find_other_kind, _find_offered_choice)
     for found in (
+        *(find(evidence, steps) for find in of_arguments),
         _find_other_field(evidence, steps),
         _find_value_in_form(evidence, steps),
         _find_own_holder(evidence, steps),
@@ -73,6 +90,93 @@ def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alt
     ):
         if found is not None:
             yield found
+
+
+def _find_multiple(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return that the wanted sum is the given one times the length of a list in the call, such as that of its passengers."""
+    if not (match := _WANTED.search(evidence.text(steps[0])[:_MOST_TEXT])):
+        return None
+    wanted, given = (float(each.replace(",", "")) for each in match.groups())
+    times = wanted / given if given else 0
+    lists = {name: value for name, value in fields_of(steps[0]).items() if isinstance(value, list)}
+    names = [name for name, value in lists.items() if 1 < times == len(cast("list[Any]", value))]
+    if not names:
+        return None
+    return Alternative(
+        f"{code(match[1], 20)} is {times:.0f} times {code(match[2], 20)}, and the call has {times:.0f} {join_names(names)}: "
+        "the amount may be that of one of them.",
+        f"Let the amounts come to {code(match[1], 20)}; ask the user first, if only {code(match[2], 20)} was agreed.",
+    )
+
+
+def _find_less_left(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return that a call takes more of something than the newest answer says there is of it."""
+    if not _TOO_LITTLE.search(evidence.text(steps[0])[:_MOST_TEXT]):
+        return None
+    for own in find_objects(steps[0].input):
+        taken = _only_number(own)
+        name = next((value for value in own.values() if isinstance(value, str) and _IDENTIFIER.fullmatch(value)), None)
+        if taken is None or name is None:
+            continue
+        for other in evidence.latest_before(steps[0].index):
+            held = next((each for each in find_objects(other.output) if each.get("id") == name), None)
+            if held is None or not evidence.has_succeeded(other):
+                continue
+            left = _only_number(held)
+            if left is None or left[1] >= taken[1]:
+                break
+            return Alternative(
+                f"The call has {code(f'{taken[0]} {taken[1]:g}', 60)} for {code(name, 60)}, and {evidence.source(other)} shows "
+                f"{code(f'{left[0]} {left[1]:g}', 60)} of it.",
+                f"Take no more than {code(f'{left[1]:g}', 20)} of {code(name, 60)}, and ask the user how to cover the rest.",
+            )
+    return None
+
+
+def _only_number(fields: dict[str, Any]) -> tuple[str, float] | None:
+    """Return the name and the value of the only number of an object."""
+    numbers = [(name, float(value)) for name, value in fields.items() if type(value) in (int, float)]
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def _find_other_kind(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return that the user gave a value under another name than the argument that has it: a phone number as a customer's id."""
+    line = evidence.text(steps[0])[:_MOST_TEXT]
+    for name, value in fields_of(steps[0]).items():
+        if not isinstance(value, str) or not 3 < len(value) < 60 or value not in line:  # the answer names what it does not know
+            continue
+        argument = {word for word in _KIND_WORD.findall(name.casefold()) if word not in _NO_KIND}
+        called = re.compile(
+            rf"\bmy ((?:[A-Za-z]+ )?[A-Za-z]+)(?: is| here is|:|,)? [`'\"*]{{0,3}}{re.escape(value)}(?!\w)", re.IGNORECASE
+        )
+        for message in reversed(evidence.user_texts):
+            match = called.search(message.text)
+            words = set(_KIND_WORD.findall(match[1].casefold())) - _NO_KIND if match else set[str]()
+            if match and words and argument and words.isdisjoint(argument):
+                return Alternative(
+                    f"{code(value, 60)} is the user's {match[1].casefold()}, and the call gives it as {code(name, 40)}.",
+                    f"Look for a call that takes the user's {match[1].casefold()}, or ask the user for {code(name, 40)}.",
+                )
+    return None
+
+
+def _find_offered_choice(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the argument that the answer is about, if the answer lists values in quotes, and the argument has another one."""
+    said = evidence.text(steps[0])[:_MOST_TEXT]
+    listed = _LISTED.search(said)
+    options = _OPTION.findall(listed[0]) if listed else []
+    if not evidence.has_failed(steps[0]) or not all(plain_name(word) for option in options for word in option.split()):
+        return None
+    words = set(_KIND_WORD.findall(said.casefold()))
+    for name, value in fields_of(steps[0]).items():
+        own = set(_KIND_WORD.findall(name.casefold())) - _NO_KIND
+        if options and isinstance(value, str) and value not in options and own and own <= words:
+            choices = join_names(options)
+            return Alternative(
+                f"The answer offers {choices}, and the call gives {code(value, 40)} as {code(name, 40)}.",
+                f"Give {code(name, 40)} the one of {choices} that the user wants; ask, if none fits.",
+            )
+    return None
 
 
 def _mask_digits(name: str) -> str:

@@ -71,6 +71,8 @@ _MOST_TEXT, _MOST_LINES, _MOST_LINE, _MOST_SHOWN = 6_000, 160, 200, 220
 """Characters of a record that are read, its lines, the characters of a line, and those that a quote shows."""
 _MOST_CANDIDATES = 2_000
 """Maximum lines that are ranked. Records with words of the calls come first, then the newest ones."""
+_LEAST_OBJECT = 40
+"""Characters from which an object of JSON is a piece by itself."""
 _LEAST_LINE = 16
 """Characters of an error's line that tell it from others."""
 _DOCUMENT = lazy_pattern(
@@ -470,7 +472,9 @@ def _split_into_pieces(said: str) -> Iterator[_Piece]:
         joints = [match.span() for match in _JOINT.finditer(line)]
         piece, start, end = "", 0, 0
         for begin, stop in zip([0, *(end for _, end in joints)], [*(start for start, _ in joints), len(line)], strict=True):
-            if piece and len(piece) + stop - begin > _MOST_LINE:
+            # An object is a piece by itself: a balance says nothing beside the card before its own.
+            is_whole = len(piece) >= _LEAST_OBJECT and piece.endswith(("}", "]"))
+            if piece and (is_whole or len(piece) + stop - begin > _MOST_LINE):
                 yield _cut_piece(piece, line, start, end)
                 piece, start = "", begin
             piece, end = f"{piece} {line[begin:stop]}".strip(), stop

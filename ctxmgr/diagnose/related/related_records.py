@@ -24,13 +24,14 @@ from ctxmgr.diagnose.errors.lines import (
 from ctxmgr.diagnose.errors.refusals import unknown_names
 from ctxmgr.diagnose.errors.table import Topic, find_topic
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change, program_name
-from ctxmgr.diagnose.evidence.calls import command_of, split_command
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, split_command
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.messages import is_forbidden, split_sentences, user_sentences
 from ctxmgr.diagnose.evidence.nearest_names import likeness
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, clip, code, join_names, sentences_in
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import FREE_INSTEAD, Alternative, alternatives
+from ctxmgr.diagnose.related.definitions import find_definitions
 from ctxmgr.diagnose.related.related_lines import COMMON, MOST_NAMES, RelatedLine, find_names, find_related_lines
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -87,6 +88,8 @@ _FILLER = lazy_pattern(
 )
 """Names in an error that are not the subject: a check's functions, a validator's own members, answers to a question, the
 address of a repository or of documentation."""
+_CODED = lazy_pattern(r"[\d_./:@]|[a-z][A-Z]")
+"""A character that ordinary words lack."""
 _PERSON_AT = lazy_pattern(r"\w[\w.+-]*@[A-Za-z][\w.-]*")
 """An account or a mail address: somebody to ask, and nothing to look at."""
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
@@ -105,6 +108,7 @@ _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED 
 _QUOTED_SPAN = lazy_pattern(r"`([^`\n]+)`")
 _BEGIN, _USER_SAID, _AS_SAID = "Begin with what the ", "The user said", "Do it as the user said: "
 _SHOWN_STEP = "Begin with what is quoted above: none of the calls has used it."
+_UNKNOWN = "Not known why "
 _LIKELY = 0.5
 """Minimum relevance of a record that shares no rare word with a failure, if a cause is known."""
 _OF_ERROR = 3
@@ -184,13 +188,16 @@ class CauseExplanation(NamedTuple):
         own = sentences_in(self.found.next_step)
         # A person's words on it, and what is free instead, come before the general remedy.
         spoken = [each for each in steps if each.startswith((_AS_SAID, FREE_INSTEAD))]
+        if self.found.kind == "unknown":  # what the record offers instead comes before the general look
+            spoken = [each for each in steps if each in (*self.before, *spoken)]
         rest = [each for each in steps if each not in spoken]
         stated = self.found.kind in _STATED
-        if len(own[0]) <= (_STATED_STEP if stated else _SHORT_STEP):
-            return _join_sentences([*spoken, own[0], *rest, *own[1:]], own[0])
         # The error's advice comes before the names in the error and the names from the user.
         names = [each for each in rest if stated and each.startswith((_BEGIN, "Give the call "))]
-        return _join_sentences([*spoken, *(each for each in rest if each not in names), *own, *names], own[0])
+        rest = [each for each in rest if each not in names]
+        if len(own[0]) <= (_STATED_STEP if stated else _SHORT_STEP):
+            return _join_sentences([*spoken, own[0], *rest, *own[1:], *names], own[0])
+        return _join_sentences([*spoken, *rest, *own, *names], own[0])
 
 
 def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> CauseExplanation:
@@ -204,29 +211,33 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     about = _list_other_forms(evidence, list(steps or evidence.failing_calls or evidence.repeated_calls))
     if not about:
         return CauseExplanation(found)
-    entry, sure = about[0], found.confidence == "high"
-    said = evidence.text(entry)
-    details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
-    related = _list_related_lines(evidence, about, found)
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
+    about.sort(key=lambda each: each.id not in cited)  # the calls that the cause quotes come first
+    entry, said = about[0], evidence.text(about[0])
+    details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
+    defined = find_definitions(evidence, about)
+    related = _list_related_lines(evidence, about, found)
+    described = {each.entry for each in defined}
+    related = [*defined, *(each for each in related if each.entry not in described)]
+    if found.kind == "unknown":  # these lines replace a quote of the whole answer
+        found = found.model_copy(update={"evidence": tuple(each for each in found.evidence if each.entry not in described)})
+        cited -= described
     others = [each for each in related if each.entry not in cited]
-    if sure:  # other records would only hide a known cause
+    if found.confidence == "high":  # other records would only hide a known cause
         around = _find_way_around(evidence, about, found, others) if found.kind in _OBSTACLES else _WayAround("", "", ())
-        own = _describe_reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
-        causes = [(each, None) for each in (details, *own, around.cause)]
-        # A way that the user named comes before other remedies.
-        if around.step.startswith("Go by "):
-            found = found.model_copy(update={"next_step": clip(f"{around.step} Else: {found.next_step}", MOST_STEP)})
-            around = around._replace(step="")
-        return CauseExplanation(_add_quotes(found, around.quotes, ()), causes, [around.step], quotes=_choose_quotes(related))
+        return _explain_sure_cause(evidence, about, found, details, around)._replace(quotes=_choose_quotes(related))
     related, texts = others, reasons(evidence, about, _MOST_REASON)
     # If the error says what to do, other records may be quoted, but nobody is sent to look at them.
     looks = [each for each in related if each.of_failure or each.by_user or found.kind not in _STATED]
-    person = _find_sentence_of_person(evidence, entry, find_topic(said), found)
+    other = next(alternatives(evidence, about), Alternative("", ""))
+    if other.cause and found.kind == "unknown" and found.cause.startswith(_UNKNOWN) and evidence.has_failed(entry):
+        found = found.model_copy(update={"cause": capital(found.cause.removeprefix(_UNKNOWN))})
+    person = (
+        None if other.step and found.kind == "unknown" else _find_sentence_of_person(evidence, entry, find_topic(said), found)
+    )
     spoken = [person] if person is not None else []
     named = None if person or not evidence.has_failed(entry) else _find_named_by_user(evidence, about, found)
     lines = _describe_reasons(texts, found)
-    other = next(alternatives(evidence, about), Alternative("", ""))
     # The list that shows what is free has more names, which are not.
     looks = [each for each in looks if not other.step.startswith(FREE_INSTEAD) or each.source not in other.step]
     shown = [(each.sentence, each.key) for each in looks if each.names or each.by_user]
@@ -251,6 +262,19 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
         later=later,
         error=error,
     )  # fmt: skip
+
+
+def _explain_sure_cause(
+    evidence: Evidence, about: Sequence[EntryView], found: Diagnosis, details: str, around: _WayAround
+) -> CauseExplanation:
+    """Return a known cause with the members of its error and a way around it."""
+    own = _describe_reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
+    causes = [(each, None) for each in (details, *own, around.cause)]
+    # A way that the user named comes before other remedies.
+    if around.step.startswith("Go by "):
+        found = found.model_copy(update={"next_step": clip(f"{around.step} Else: {found.next_step}", MOST_STEP)})
+        around = around._replace(step="")
+    return CauseExplanation(_add_quotes(found, around.quotes, ()), causes, [around.step])
 
 
 def _list_related_lines(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> list[RelatedLine]:
@@ -322,7 +346,7 @@ def _find_named_by_user(
         names = [
             name for name in find_names(sentence)
             if name not in asked and name not in found.cause and not name.isupper() and not _UNIT.fullmatch(name)
-            and not _is_no_new_value(name, sentence)
+            and not _is_no_new_value(name, sentence) and _is_value(evidence, name, steps[0])
             and (("/" in name and not is_file_name(name)) or not _was_used(evidence, name))
         ]  # fmt: skip
         if names and _find_stems(sentence) & about and not is_forbidden(sentence, names):
@@ -346,6 +370,15 @@ def _is_no_new_value(name: str, sentence: str) -> bool:
             re.IGNORECASE,
         )
         is not None
+    )
+
+
+def _is_value(evidence: Evidence, name: str, step: EntryView) -> bool:
+    """Whether a name may be a value of a tool's argument: no argument's own name, and no word of a person such as one-way."""
+    if command_of(step):
+        return True
+    return name not in fields_of(step) and (
+        _CODED.search(name) is not None or any(name in evidence.text(each) for each in evidence.recent)
     )
 
 

@@ -55,6 +55,7 @@ _LEAST_QUOTE = 120
 _LARGEST = 15_000
 """Maximum bytes of a prompt in a record. Some scripts take 6 to 12 bytes per character, and each prompt is recorded twice."""
 _BESIDE_CAUSE = 2
+_ENTIRE = ", all of it"
 _WHOLE, _MOST_WHOLE = 1_200, 2
 """Maximum characters of an answer that is shown whole, and the number of retrieved records that may be shown whole."""
 
@@ -362,8 +363,8 @@ def _known_facts(given: PromptInput, room: int, shown: ShownText) -> list[str]:
         news = shown.without_shown(each.text)
         most = each.most or (max(_QUOTE, room // (most_quotes - len(lines))) if unknown else _QUOTE)
         most = min(most, room - len(each.source) - 12)
-        source = "And" if each.source == last else each.source
         text = "\n".join(part for part in (each.call, news) if part)
+        source = "And" if each.source == last else each.source if len(text) <= most else each.source.removesuffix(_ENTIRE)
         block = f"{source}:\n{fence_text(text, most)}"
         if not news or len(block) > room:
             continue
@@ -418,7 +419,7 @@ def _whole_records(given: PromptInput) -> Iterator[_Quote]:
         entry = given.case.reader.entry(str(name))
         text = "" if entry is None else result_text(entry)
         if entry is not None and entry.status == "ok" and len(part.text) + _LEAST_QUOTE < len(text) <= _WHOLE:
-            yield _Quote(capital(f"{_source(given, entry)}, all of it"), text, _line(entry), most=_WHOLE)
+            yield _Quote(capital(f"{_source(given, entry)}{_ENTIRE}"), text, _line(entry), most=_WHOLE)
 
 
 def _of_words_alone(given: PromptInput, found: Diagnosis) -> bool:

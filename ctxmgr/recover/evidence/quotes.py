@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 from ctxmgr.diagnose.evidence.calls import EDITOR_VERBS, command_of, fields_of, flat_text
 from ctxmgr.diagnose.evidence.messages import BY_CLIENT, PEOPLE
-from ctxmgr.diagnose.evidence.texts import clip_middle, clock, sentences_in, strip_escapes
+from ctxmgr.diagnose.evidence.texts import clip_middle, clock, read_escapes, sentences_in, strip_escapes
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView, EventView
 
@@ -270,7 +270,7 @@ def fence_text(text: str, limit: int) -> str:
 
 def _plain(line: str) -> str:
     """Return a line; in a line of JSON, escaped line breaks and quotation marks are resolved."""
-    return line.replace("\\n", "\n").replace('\\"', '"') if _JSON.match(line) else line
+    return read_escapes(line).replace("\\n", "\n").replace('\\"', '"') if _JSON.match(line) else line
 
 
 def cut_lines(text: str, limit: int) -> str:
