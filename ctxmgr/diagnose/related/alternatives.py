@@ -98,8 +98,8 @@ def _find_multiple(evidence: Evidence, steps: Sequence[EntryView]) -> Alternativ
         return None
     wanted, given = (float(each.replace(",", "")) for each in match.groups())
     times = wanted / given if given else 0
-    lists = {name: value for name, value in fields_of(steps[0]).items() if isinstance(value, list)}
-    names = [name for name, value in lists.items() if 1 < times == len(cast("list[Any]", value))]
+    fields = fields_of(steps[0])
+    names = [name for name, value in fields.items() if isinstance(value, list) and 1 < times == len(cast("list[Any]", value))]
     if not names:
         return None
     return Alternative(
