@@ -11,6 +11,7 @@ transaction locks the whole store.
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 import time
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
     from psycopg.pq.abc import PGconn, PGresult
 
     from ctxmgr.store.engine.interface import Row, Values
+
+# Without a handler Python prints what psycopg logs, such as a connection closed because SIGTERM ended a query halfway. Errors
+# that matter are raised.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 _LOCK_SECONDS, _STATEMENT_SECONDS = 10, 60
 _BEGIN = (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -29,6 +31,13 @@ def test_reading_makes_no_tables(server_url: str, admin: psycopg.Connection[Any]
     assert admin.execute("SELECT to_regnamespace('ctxmgr')").fetchone() == (None,)
     open_store(server_url, create=True).close()
     open_store(server_url, readonly=True).close()
+
+
+def test_psycopg_prints_nothing() -> None:
+    """A connection that psycopg closes because a signal ended its query is no news for a person: stderr is ours."""
+    lines = ("import logging, ctxmgr.store.engine.postgresql", "logging.getLogger('psycopg').warning('closing connection')")
+    ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("", "")
 
 
 def test_a_newer_schema_is_refused(server_store: Store, server_url: str, admin: psycopg.Connection[Any]) -> None:
