@@ -452,7 +452,7 @@ def _replacement(found: re.Match[bytes], gap: bytes) -> bytes | None:
 
 
 def _may_hide(line: bytes) -> bool:
-    """Whether `_HIDDEN` may find something. Searching for its rarest bytes takes a hundredth of the time."""
+    """Whether `_HIDDEN` may find something. Searching for its fixed beginnings is faster."""
     return b"\\u" in line or b"\\x" in line or _PERCENT in line
 
 
