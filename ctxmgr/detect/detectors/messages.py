@@ -219,7 +219,7 @@ def _split_phrases(text: str) -> tuple[list[str], str]:
     begin = 0
     for match in _END.finditer(text):
         end = match.end()
-        if match[0] == "." and end - begin <= _MIN_LINE and _NUMBER.fullmatch(text, begin, end):
+        if end - begin <= _MIN_LINE and match[0] == "." and _NUMBER.fullmatch(text, begin, end):
             continue
         phrases.append(text[begin:end])
         begin = end
