@@ -484,7 +484,8 @@ class AgentScope:
         self._replay = []
         if not self._asleep:
             for detector in self._detectors:
-                detector.reset()
+                if detector.state:
+                    detector.reset()
             # Compactions are remembered across a message, which does not make the context smaller.
             self._asleep, self._remembers = True, is_any_awake(self._detectors)
         self.set_boundary()

@@ -288,7 +288,7 @@ class Monitor:
         if len(self._scopes) > 1 and finish.status == "ok" and scope.last_changed_the_world():
             scope.changes += 1
             self._all_changes += 1
-            if writes(start) and not is_shell(start.action):
+            if not is_shell(start.action) and writes(start):
                 scope.writings += 1
                 self._all_writings += 1
         if raised or scope.came_back:

@@ -260,7 +260,7 @@ _may_quote = re.compile(rb"%[2-7][0-9aefk]").search
 _passes_jwt, _passes_signature, _passes_pgpass = (
     re.compile(pattern).search for pattern in (rb"J(?<=\.eyJ)", rb"=(?<=[&;]sig=)", rb"\*(?<=:\*)(?=:)")
 )
-_J, _AT, _AND, _STAR, _X, _PERCENT = b"J@&*x%"  # as integers, for which ``in`` needs no further call
+_J, _AT, _AND, _STAR, _X, _PERCENT, _DASH = b"J@&*x%-"  # as integers, for which ``in`` needs no further call
 _EASYPOST = b"EZTK"  # has no byte that a sieve searches, but the token is a run as long as encoded text
 
 
@@ -277,7 +277,9 @@ def mask(line: bytes) -> bytes:
     if tokens is not None and tokens.lastindex is not None:
         tokens = _dotted(line) or _passes_tokens_surely(folded, tokens.start())
     coded = _X in folded and _passes_x(folded)
-    tokens = tokens or _passes_dashes(folded) or (coded and any(word.encode() in folded for word in _CROSSED))
+    tokens = (
+        tokens or (_DASH in folded and _passes_dashes(folded)) or (coded and any(word.encode() in folded for word in _CROSSED))
+    )
     hidden = other is not None and other.lastindex is not None
     if hidden:
         other = _passes_others_openly(folded)
@@ -354,7 +356,9 @@ def _find_spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
             if last > ends.get(first, 0):
                 spans.append((first, last, kind))
     if tokens:
-        view = View(line, _BROKEN, b"")  # without escaped line ends, because a token may be wrapped over lines
+        view = View(
+            line, _BROKEN if _may_hide(line) else _WRAPPED, b""
+        )  # without escaped line ends, because a token may be wrapped over lines
         for start, end, kind in _token_spans(view.text) if view.changed else ():
             first, last = view.origin(start, end)
             if first not in ends or (last > ends[first] and _is_continued(line[ends[first] : last])):
@@ -396,6 +400,8 @@ _BREAK = rb"(?<=[A-Za-z0-9_\-]{3}\\)\\{0,7}(?:n|r\\{1,8}n)(?=[A-Za-z0-9_\-]{4})"
 _HIDDEN = re.compile(rb"[\\%](?:(?P<escape>" + _ESCAPE + b")|" + _INVISIBLE + b"|(?P<coded>" + _CODED + b"))")
 _COLOURED = re.compile(rb"\\" + _ESCAPE)
 _BROKEN = re.compile(rb"[\\%](?:(?P<escape>" + _ESCAPE + b")|" + _INVISIBLE + b"|(?P<coded>" + _CODED + b")|" + _BREAK + b")")
+_WRAPPED = re.compile(rb"\\" + _BREAK)
+"""The rest of `_BROKEN`, for a line in which nothing else is hidden."""
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/+=@?& ~!,;")
 
 RUNS = bytes(97 if (chr(code).isalnum() and code < 128) or code in b"+/" else 32 for code in range(256))
@@ -445,12 +451,17 @@ def _replacement(found: re.Match[bytes], gap: bytes) -> bytes | None:
     return gap if found.lastgroup == "escape" else b""
 
 
+def _may_hide(line: bytes) -> bool:
+    """Whether `_HIDDEN` may find something. Searching for its fixed beginnings is faster."""
+    return b"\\u" in line or b"\\x" in line or _PERCENT in line
+
+
 def views(line: bytes) -> Iterator[View]:
     """Yield views of the line without its escapes, if it has any: one with blanks in their place, one without anything.
 
     An escape may be between two words or inside a token, so secrets are searched in both.
     """
-    if _HIDDEN.search(line):
+    if _may_hide(line) and _HIDDEN.search(line):
         if _COLOURED.search(line):
             yield View(line, _HIDDEN, b" ")
         yield View(line, _HIDDEN, b"")

@@ -219,7 +219,7 @@ def _split_phrases(text: str) -> tuple[list[str], str]:
     begin = 0
     for match in _END.finditer(text):
         end = match.end()
-        if match[0] == "." and end - begin <= _MIN_LINE and _NUMBER.fullmatch(text, begin, end):
+        if end - begin <= _MIN_LINE and match[0] == "." and _NUMBER.fullmatch(text, begin, end):
             continue
         phrases.append(text[begin:end])
         begin = end
@@ -279,8 +279,8 @@ def _begin_message(stream: _Stream) -> _Stream:
 
 def _add_text(stream: _Stream, text: str, rounds: int) -> _Stream:
     """Return the stream after reading more text: complete phrases, then as much as there is of an unfinished one."""
-    stream = stream._replace(over=None)
     phrases, rest = _split_phrases(stream.tail + text)
+    stream = stream._replace(over=None, tail="")
     for phrase in phrases:
         while len(phrase) > _MAX_PHRASE:
             stream, phrase = _add_phrase(stream, phrase[:_MAX_PHRASE], rounds), phrase[_MAX_PHRASE:]
@@ -294,7 +294,7 @@ def _add_text(stream: _Stream, text: str, rounds: int) -> _Stream:
     stream = stream._replace(tail=rest)
     if len(rest) < _MIN_LINE or stream.fenced or _opens_fence(rest) or _is_structure(rest):
         return stream
-    return _take_text(stream, rest, rounds)._replace(taken=len(rest))
+    return _take_text(stream, rest, rounds, taken=len(rest))
 
 
 def _opens_fence(phrase: str) -> bool:
@@ -305,12 +305,12 @@ def _add_phrase(stream: _Stream, phrase: str, rounds: int) -> _Stream:
     """Return the stream with one more complete phrase."""
     if _opens_fence(phrase):
         if not stream.fenced:
-            return stream._replace(fenced=True, tail="", taken=0)
+            return stream._replace(fenced=True, taken=0)
         # Text on the same line after the end of a code block is no code.
-        return _add_phrase(stream._replace(fenced=False, tail="", taken=0), phrase.lstrip()[3:], rounds)
+        return _add_phrase(stream._replace(fenced=False, taken=0), phrase.lstrip()[3:], rounds)
     if stream.fenced or _is_structure(phrase):
-        return stream._replace(tail="", taken=0)
-    stream = _take_text(stream, phrase, rounds)._replace(tail="", taken=0, prose=stream.prose + text_length(phrase))
+        return stream._replace(taken=0) if stream.taken else stream
+    stream = _take_text(stream, phrase, rounds, prose=text_length(phrase))
     words = " ".join(phrase.lower().split())
     phrases = (*stream.phrases[1 - MAX_CHANT_ROUNDS :], words)
     stream = stream._replace(phrases=phrases)
@@ -328,8 +328,11 @@ def _add_phrase(stream: _Stream, phrase: str, rounds: int) -> _Stream:
     return stream
 
 
-def _take_text(stream: _Stream, phrase: str, rounds: int) -> _Stream:
-    """Return the stream with the new part of a phrase of prose, checked every few characters."""
+def _take_text(stream: _Stream, phrase: str, rounds: int, *, taken: int = 0, prose: int = 0) -> _Stream:
+    """Return the stream with the new part of a phrase of prose, checked every few characters.
+
+    Of an unfinished phrase, ``taken`` characters are in the text then. A finished one adds ``prose`` characters.
+    """
     text = stream.text + phrase[stream.taken :]
     chant, over = stream.chant, stream.over
     shift = stream.read - len(stream.text)
@@ -350,7 +353,9 @@ def _take_text(stream: _Stream, phrase: str, rounds: int) -> _Stream:
         period = _period(text, at - shift, rounds)
         if period:
             chant = _Chant(_cut_to_sentence(text[at - shift - period : at - shift]), (), period, rounds, at)
-    return stream._replace(text=text[-_MAX_TEXT:], read=read, chant=chant, over=over, phrases=phrases)
+    return stream._replace(
+        text=text[-_MAX_TEXT:], read=read, chant=chant, over=over, phrases=phrases, taken=taken, prose=stream.prose + prose
+    )
 
 
 def _period(text: str, end: int, rounds: int) -> int:
@@ -401,10 +406,9 @@ def _volume(stream: _Stream) -> int:
 
 def _is_structure(piece: str) -> bool:
     """Whether a line belongs to code, a table, a list or the like, or holds no word at all."""
+    looks = piece.startswith(_STRUCTURE) or _WORDY.search(piece, 0, _MAX_PHRASE) is None or _NUMBERED.match(piece) is not None
     # A stub replaces text of another length, which was no structure.
-    if text_length(piece) != len(piece):
-        return False
-    return piece.startswith(_STRUCTURE) or _WORDY.search(piece, 0, _MAX_PHRASE) is None or _NUMBERED.match(piece) is not None
+    return looks and text_length(piece) == len(piece)
 
 
 def _find_chant(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...], int] | None:

@@ -190,7 +190,7 @@ def writes(start: Observation) -> bool:
         for key in ("command", "cmd", "script"):
             command = cast("dict[str, object]", start.input).get(key)
             if isinstance(command, str):
-                return _classify_command(command) == "mutation" or ">" in command
+                return ">" in command or _classify_command(command) == "mutation"
     return not WRITES.isdisjoint(_words(start.action))
 
 
@@ -374,18 +374,26 @@ def _classify_command(command: str) -> ActionClass:
         return "other"
     meaning: ActionClass = "query"
     for part in parts:
-        words = part.split(None, 2)
-        if words[0] == "git":
-            words = _plain_git(part.split())
-        shows = words[0] in ("sed", "curl") and _only_shows(part.split())
-        if (words[0] in _SHELL_MUTATIONS and not shows) or (words[0] in _RUNNERS and _runs_change(part)):
+        program = part.split(None, 1)[0]
+        if program in _SHELL_MUTATIONS:
+            if program not in ("sed", "curl") or not _only_shows(part.split()):
+                return "mutation"
+        elif program in _RUNNERS and _runs_change(part):
             return "mutation"
-        asks = shows or words[0] in _SHELL_QUERIES or words[0] == "cd" or " ".join(words[:2]) in _SHELL_QUERY_PAIRS
-        if not asks and not (
-            words[0] in _VERB_TOOLS and _verb_asks(part.split(None, _MAX_COMMAND_WORDS)[1:_MAX_COMMAND_WORDS])
-        ):
+        # One part that does not ask is enough. Of the others, it only matters whether they change something.
+        elif meaning == "query" and not _asks(program, part):
             meaning = "other"
     return meaning
+
+
+def _asks(program: str, part: str) -> bool:
+    """Whether a part of a command runs a program that only asks."""
+    if program in _SHELL_QUERIES or program == "cd":
+        return True
+    words = part.split(None, 2) if program != "git" else _plain_git(part.split())
+    if " ".join(words[:2]) in _SHELL_QUERY_PAIRS:
+        return True
+    return program in _VERB_TOOLS and _verb_asks(part.split(None, _MAX_COMMAND_WORDS)[1:_MAX_COMMAND_WORDS])
 
 
 def _only_shows(words: list[str]) -> bool:

@@ -6,14 +6,13 @@ msgspec parses ordinary lines. `ctxmgr.log.reader` reads all others, which is sl
 from __future__ import annotations
 
 from functools import partial
-from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
 from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
-from ctxmgr.log.codec import MAX_DEPTH, MAX_LINE
+from ctxmgr.log.codec import MAX_DEPTH, MAX_LINE, chain
 from ctxmgr.log.fast_json import cast
 from ctxmgr.log.ids import parse_time
 from ctxmgr.log.line_splitter import read_lines
@@ -204,25 +203,25 @@ class _BlockReader:
 
     def _take(self, lines: list[bytes]) -> None:
         """Add whole lines to the block. Most of the time is spent here."""
-        session, part, last = "", SessionRows(), self._last.encode("ascii")
+        session, part, last = "", SessionRows(), self._last
         for raw in lines:
-            plain, total = None, raw[-18:-2]
+            plain, body, total, length = None, b"", "", len(raw)
             # A line that ends as the journal writes it: the member ``sum`` with 16 hex digits, a quote and a brace.
             if raw[-26:-18] == _SUM and raw.isascii():
-                sums = sha256(last)
-                sums.update(raw[:-26])
-                sums.update(b"}")
+                body, total = raw[:-26] + b"}", raw[-18:-2].decode("ascii")
                 # This also counts brackets within texts. At worst a line takes the slow path.
-                if sums.hexdigest()[:16].encode("ascii") == total and raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
+                if chain(last, body) == total and body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
                     plain = decode_plain(raw)
-            length = len(raw)
             if plain is not None:
                 block = self._block
                 if plain.session != session:
                     # Records of the project change state on which later records depend, so they are written one by one.
                     session = "" if plain.session == PROJECT else plain.session
                     part = block.part(session) if session else SessionRows()
-                behind = (self._at, length) if self._masked is None else self._body(raw)
+                if self._masked is None:
+                    behind = self._at, length
+                else:  # a record with a secret to mask takes the slow path
+                    behind = (body.decode("ascii"), total) if not self._masked or mask(body) is body else None
                 if session and behind and self._plain(part, block.count, plain, behind):
                     last = total
                     block.count += 1
@@ -230,15 +229,10 @@ class _BlockReader:
                     continue
                 if session and not part.records:  # an empty part would create the session
                     del cast("dict[str, SessionRows]", block.parts)[session]
-            self._last = last.decode("ascii")
+            self._last = last
             self._other(raw.rstrip(b"\r\n"), length + 1)
-            session, last = "", self._last.encode("ascii")
-        self._last = last.decode("ascii")
-
-    def _body(self, raw: bytes) -> tuple[str, str] | None:
-        """Return the body of a plain record for a store, and its checksum; None if it has a secret to mask."""
-        body = raw[:-26] + b"}"
-        return (body.decode("ascii"), raw[-18:-2].decode("ascii")) if not self._masked or mask(body) is body else None
+            session, last = "", self._last
+        self._last = last
 
     def _plain(self, part: SessionRows, place: int, plain: Plain, behind: tuple[int, int] | tuple[str, str]) -> bool:
         """Add a record to its part. Return False and add nothing if it needs the slow path."""

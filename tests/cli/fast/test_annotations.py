@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from ctxmgr.access import guard
 from ctxmgr.cli import record_input
 from ctxmgr.cli.fast import dispatch
 from ctxmgr.cli.fast.rows import WRITES
@@ -86,9 +87,10 @@ class Both:
         minted = count()
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(place)
-            for module in (ids, record_input):
+            for module in (ids, record_input, guard):
                 patch.setattr(module, "new_id", lambda: f"minted-{next(minted)}")
-            patch.setattr(ids, "now", lambda: "2026-01-23T00:00:00.000000Z")
+            for module in (ids, guard):
+                patch.setattr(module, "now", lambda: "2026-01-23T00:00:00.000000Z")
             patch.setattr(sys, "stdin", _Given(given, terminal=terminal))
             ended = run_by(words, answered, terminal=terminal)
         files = [found for found in sorted(place.rglob("*")) if found.is_file() and found.parent.name != BESIDE]
@@ -357,6 +359,7 @@ def test_no_drawn_line_runs_a_command(words: list[str]) -> None:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_lines(), st.sampled_from(sorted(STDIN)))
+@example(["record", "--as", "x"], "a secret")  # refused by the access rules, which is logged
 def test_any_command_line_writes_what_typer_would_write(both: Both, words: list[str], name: str) -> None:
     """Whatever options, values and stray words a command line is made of, both ways end alike and write alike."""
     both(words, STDIN[name])

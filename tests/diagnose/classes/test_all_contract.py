@@ -239,9 +239,9 @@ def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stu
         pytest.param(UNSEEN, 19, 14, 0, id="fifth"),
         pytest.param(UNSEEN_SIXTH, 86, 48, 1, id="sixth", marks=pytest.mark.slow),
         pytest.param(UNSEEN_SEVENTH, 38, 13, 1, id="seventh", marks=pytest.mark.slow),
-        pytest.param(UNSEEN_EIGHTH, 26, 16, 1, id="eighth"),
-        pytest.param(UNSEEN_NINTH, 29, 14, 2, id="ninth"),
-        pytest.param(UNSEEN_TENTH, 27, 13, 1, id="tenth"),
+        pytest.param(UNSEEN_EIGHTH, 26, 16, 1, id="eighth", marks=pytest.mark.slow),
+        pytest.param(UNSEEN_NINTH, 29, 14, 2, id="ninth", marks=pytest.mark.slow),
+        pytest.param(UNSEEN_TENTH, 27, 13, 1, id="tenth", marks=pytest.mark.slow),
         pytest.param(UNSEEN_ELEVENTH, 27, 9, 0, id="eleventh"),
     ],
 )
