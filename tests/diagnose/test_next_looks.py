@@ -73,3 +73,19 @@ def test_a_state_that_no_change_has_changed_depends_on_something_else() -> None:
     assert told is not None
     assert "on what else it depends" in told.next_step
     assert "worker" not in told.next_step
+
+
+def test_a_look_that_showed_a_fault_is_made_again_after_a_change() -> None:
+    """The repeated answer tells an effect; another look told of a fault, and nobody looked again since."""
+    status, card = Call("check_status_bar", {}, "No signal"), Call("check_sim", {}, "No SIM card detected")
+    told = contrast(evidence(status, card, Call("reseat_sim", {}, "done"), status, Call("reboot_device", {}, "done"), status))
+
+    assert told is not None
+    assert "your check_sim call" in told.next_step
+    assert any("No SIM card" in quote.text for quote in told.evidence)
+    fine = Call("check_sim", {}, "The card is active")
+    told = contrast(
+        evidence(status, card, Call("reseat_sim", {}, "done"), fine, status, Call("reboot_device", {}, "done"), status)
+    )
+    assert told is not None
+    assert "check_sim" not in told.next_step

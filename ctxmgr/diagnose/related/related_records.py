@@ -211,18 +211,15 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     about = _list_other_forms(evidence, list(steps or evidence.failing_calls or evidence.repeated_calls))
     if not about:
         return CauseExplanation(found)
-    cited = {quote.entry for quote in found.evidence if quote.entry is not None}
-    about.sort(key=lambda each: each.id not in cited)  # the calls that the cause quotes come first
+    about.sort(key=lambda each: each.id not in _cited(found))  # the calls that the cause quotes come first
     entry, said = about[0], evidence.text(about[0])
     details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
     defined = find_definitions(evidence, about)
-    related = _list_related_lines(evidence, about, found)
     described = {each.entry for each in defined}
-    related = [*defined, *(each for each in related if each.entry not in described)]
+    related = [*defined, *(each for each in _list_related_lines(evidence, about, found) if each.entry not in described)]
     if found.kind == "unknown":  # these lines replace a quote of the whole answer
         found = found.model_copy(update={"evidence": tuple(each for each in found.evidence if each.entry not in described)})
-        cited -= described
-    others = [each for each in related if each.entry not in cited]
+    others = [each for each in related if each.entry not in _cited(found)]
     if found.confidence == "high":  # other records would only hide a known cause
         around = _find_way_around(evidence, about, found, others) if found.kind in _OBSTACLES else _WayAround("", "", ())
         return _explain_sure_cause(evidence, about, found, details, around)._replace(quotes=_choose_quotes(related))
@@ -262,6 +259,10 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
         later=later,
         error=error,
     )  # fmt: skip
+
+
+def _cited(found: Diagnosis) -> set[str]:
+    return {quote.entry for quote in found.evidence if quote.entry is not None}
 
 
 def _explain_sure_cause(

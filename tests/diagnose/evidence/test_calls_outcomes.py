@@ -32,6 +32,7 @@ def failed(call: Call) -> bool:
         ("a; b", "exit code: 0\n" + "x\n" * 300 + "exit code: 1"),
         ("sort codes | uniq -c", "   12 200\n    7 503\n"),
         ("bash x.sh", "bash: line 3: foo: command not found"),
+        ("edit 3:4", "Your proposed edit has introduced new syntax error(s).\n\nERRORS:\n- E999 SyntaxError: unmatched ')'"),
     ],
 )
 def test_a_command_that_failed_is_known_by_what_it_prints(command: str, output: str) -> None:
@@ -86,6 +87,8 @@ def test_a_command_that_went_well_is_left_alone(command: str, output: str) -> No
         (Call("http_get", {"url": "x"}, '{"status": "running"}'), False),
         (Call("http_get", {"url": "x"}, "All is well; no error: here"), False),
         (Call("task", {"text": "x"}, "ValueError: bad value"), True),
+        (Call("get_patient", {"id": "7"}, "ERROR: no such patient"), True),
+        (Call("get_patient", {"id": "7"}, "errors: none"), False),
         (Call("sleep", {"seconds": 5}, "error: it still runs"), False),
         (Call("Read", {"file_path": "errors.py"}, "ValueError: bad value"), False),
     ],

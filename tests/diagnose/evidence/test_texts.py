@@ -10,6 +10,7 @@ from ctxmgr.diagnose.evidence.texts import (
     days_named,
     excerpt,
     how_often,
+    read_escapes,
     sentences_in,
     strip_escapes,
     strip_line_numbers,
@@ -116,3 +117,10 @@ def test_what_ctxmgr_said_in_an_output_is_no_part_of_it() -> None:
     """An earlier advice of the hook is not what the test printed."""
     said = "FAILED (failures=1)\nCTXMGR-CONTINUATION: you went round 3 times. Read calc.py.\n[ctxmgr] You go in circles"
     assert strip_wrapper(said).strip() == "FAILED (failures=1)"
+
+
+def test_escapes_of_json_are_read_where_they_can_be_seen() -> None:
+    """A direction mark, half a pair, and an escape that is itself escaped stay as they were; so does what is no JSON."""
+    assert read_escapes('{"error": "No encontr\\u00f3"}') == '{"error": "No encontró"}'
+    for text in ('{"a": "\\u202e"}', '{"a": "\\ud83d"}', '{"a": "\\\\u00f3"}', "C:\\u00f3"):
+        assert read_escapes(text) == text

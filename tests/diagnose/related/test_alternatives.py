@@ -220,3 +220,63 @@ def test_a_list_that_shows_the_taken_thing_as_free_says_nothing() -> None:
         told = answer(Said("Book a court."), Call("courts", {}, listed), *[_reserve("C1", "18:00")] * THRICE)
 
         assert "at that time" not in told.next_step
+
+
+def booking(people: int, price: int) -> dict[str, Any]:
+    """Return the arguments of a booking."""
+    return {
+        "user": "ann_1",
+        "passengers": [{"name": f"p{n}"} for n in range(people)],
+        "pay": [{"id": "card_7", "amount": price}],
+    }
+
+
+def test_a_sum_for_one_of_several_is_named() -> None:
+    """The wanted sum is the given one times the passengers."""
+    told = answer(*refused("book", booking(3, 1625), "payment does not add up, total price is 4,875, but paid 1625"))
+
+    assert "`4,875` is 3 times `1625`" in told.cause
+    assert "3 `passengers`" in told.cause
+    assert "`4,875`" in told.next_step
+
+
+@pytest.mark.parametrize(("people", "wanted"), [(2, 4875), (3, 4874), (1, 1625)])
+def test_another_sum_is_not_explained_by_a_list(people: int, wanted: int) -> None:
+    """Without such a list, or with a remainder, nothing is said."""
+    told = answer(*refused("book", booking(people, 1625), f"payment does not add up, total price is {wanted}, but paid 1625"))
+
+    assert " times `1625`" not in told.cause
+
+
+@pytest.mark.parametrize(("left", "said"), [(39, True), (57, False), (80, False)])
+def test_less_left_than_the_call_takes_is_named(left: int, said: bool) -> None:
+    """The newest answer says how much there is of what is too little."""
+    profile = Call("get_user", {}, f'{{"cards": [{{"id": "gift_card_71", "amount": {left}}}]}}')
+    given = {"pay": [{"payment_id": "gift_card_71", "amount": 57}]}
+    told = answer(profile, *refused("book", given, "Not enough balance in gift_card_71"))
+
+    assert ("The call has `amount 57` for `gift_card_71`" in told.cause) == said
+
+
+def test_a_value_of_another_kind_is_named() -> None:
+    """The user's phone number is no customer id."""
+    failing = refused("get_customer", {"customer_id": "555-123"}, "no customer with ID '555-123'")
+    told = answer(Said("My phone number is 555-123."), *failing)
+
+    assert "`555-123` is the user's phone number" in told.cause
+    assert "`customer_id`" in told.next_step
+    told = answer(Said("My customer number is 555-123."), *failing)
+    assert "is the user's" not in told.cause
+
+
+def test_an_argument_gets_one_of_the_offered_values() -> None:
+    """An answer in any language that lists values in quotes, and names the argument in its words."""
+    message = "Estado de pago inválido. Use 'al contado', 'credito' o 'cuotas'."
+    told = answer(*refused("create_order", {"metodo": "x9", "estado_pago": "pendiente"}, message))
+
+    assert "`pendiente` as `estado_pago`" in told.cause
+    assert "`al contado`, `credito` and `cuotas`" in told.next_step
+    told = answer(*refused("create_order", {"metodo": "x9", "estado_pago": "credito"}, message))
+    assert "the call gives" not in told.cause
+    told = answer(*[failed("order --estado-pago pendiente", message)] * THRICE)
+    assert "the call gives" not in told.cause
