@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.errors.lines import is_advice
-from ctxmgr.diagnose.evidence import Evidence, call_input, clock
+from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
@@ -62,6 +62,7 @@ _WANTED = lazy_pattern(
 """The sum that is wanted, and the one that was given."""
 _TOO_LITTLE = lazy_pattern(r"(?i)not enough|insufficient|too (?:low|little|few)|exceeds?\b|over(?:draft|drawn)|balance")
 _IDENTIFIER = lazy_pattern(r"(?=[\w.@#-]*\d)[A-Za-z][\w.@#-]{2,60}")
+_GONE = lazy_pattern(r"(?i)not found|does not exist|no longer|already (?:used|redeemed|spent)|used up|no such")
 _KIND_WORD = lazy_pattern(r"[a-z]{2,}")
 _NO_KIND = frozenset(("id", "number", "no", "code", "name", "value", "key", "is", "the"))
 """Words for an identifier that do not say of what."""
@@ -75,9 +76,9 @@ _MOST_TEXT, _MOST_NAMED = 6_000, 4
 def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
     """Yield what the record offers instead of what calls were refused, the surest first."""
     # A command has no named arguments, and its output may be anything.
-    of_arguments = () if command_of(steps[0]) else (_find_multiple, _find_less_left, _find_other_kind, _find_offered_choice)
+    of_arguments = (_find_multiple, _find_less_left, _find_other_kind, _find_offered_choice, _find_spent)
     for found in (
-        *(find(evidence, steps) for find in of_arguments),
+        *(find(evidence, steps) for find in of_arguments if not command_of(steps[0])),
         _find_other_field(evidence, steps),
         _find_value_in_form(evidence, steps),
         _find_own_holder(evidence, steps),
@@ -175,6 +176,19 @@ def _find_offered_choice(evidence: Evidence, steps: Sequence[EntryView]) -> Alte
             return Alternative(
                 f"The answer offers {choices}, and the call gives {code(value, 40)} as {code(name, 40)}.",
                 f"Give {code(name, 40)} the one of {choices} that the user wants; ask, if none fits.",
+            )
+    return None
+
+
+def _find_spent(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the call that worked with what is not found any more: a certificate that a booking used up."""
+    said = evidence.text(steps[0])[:_MOST_TEXT]
+    names = [each for each in _IDENTIFIER.findall(said) if each in call_input(steps[0])] if _GONE.search(said) else []
+    for other in evidence.entries_before(steps[0].index) if names else ():
+        if evidence.has_succeeded(other) and may_change(other) and names[0] in call_input(other):
+            return Alternative(
+                f"{capital(evidence.source(other))} had {code(names[0], 60)} too, and worked: it may have used it up.",
+                "See with a look-up whether it is still there; if not, take another one, and ask the user which.",
             )
     return None
 

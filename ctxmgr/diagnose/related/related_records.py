@@ -216,7 +216,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
     defined = find_definitions(evidence, about)
     described = {each.entry for each in defined}
-    related = [*defined, *(each for each in _list_related_lines(evidence, about, found) if each.entry not in described)]
+    related = [*defined, *_list_related_lines(evidence, about, found, beside=described)]
     if found.kind == "unknown":  # these lines replace a quote of the whole answer
         found = found.model_copy(update={"evidence": tuple(each for each in found.evidence if each.entry not in described)})
     others = [each for each in related if each.entry not in _cited(found)]
@@ -278,9 +278,16 @@ def _explain_sure_cause(
     return CauseExplanation(_add_quotes(found, around.quotes, ()), causes, [around.step])
 
 
-def _list_related_lines(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> list[RelatedLine]:
-    """Return the other records. If a cause is known, records that share only a common word with the failure are left out."""
-    related = find_related_lines(evidence, steps)
+def _list_related_lines(
+    evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, beside: Collection[str | None]
+) -> list[RelatedLine]:
+    """Return the other records. If a cause is known, records that share only a common word with the failure are left out.
+
+    ``beside``: the records that describe what the calls name. Beside them, only what is likely to help counts.
+    """
+    related = [each for each in find_related_lines(evidence, steps) if each.entry is None or each.entry not in beside]
+    if beside:
+        related = [each for each in related if each.relevance > _LIKELY]
     if steps[0].status == "open":  # an open call is no error that a person's words could be about
         return [each for each in related if not each.by_user or each.relevance > _LIKELY]
     if found.kind == "unknown":

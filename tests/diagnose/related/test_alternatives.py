@@ -280,3 +280,15 @@ def test_an_argument_gets_one_of_the_offered_values() -> None:
     assert "the call gives" not in told.cause
     told = answer(*[failed("order --estado-pago pendiente", message)] * THRICE)
     assert "the call gives" not in told.cause
+
+
+def test_what_an_earlier_call_may_have_used_up_is_named() -> None:
+    """Only a call that changes something, worked, and had it."""
+    first = {"pay": [{"payment_id": "certificate_48", "amount": 55}]}
+    failing = refused(
+        "update_booking", {"pay": [{"payment_id": "certificate_48", "amount": 9}]}, "method certificate_48 not found"
+    )
+    told = answer(Call("create_booking", first, "booked"), *failing)
+    assert "Your create_booking call at 10:00 had `certificate_48` too, and worked" in told.cause
+    for other in (Call("get_booking", first, "booked"), Call("create_booking", first, "refused", "error")):
+        assert "used it up" not in answer(other, *failing).cause
