@@ -55,9 +55,8 @@ _LEAST_QUOTE = 120
 _LARGEST = 15_000
 """Maximum bytes of a prompt in a record. Some scripts take 6 to 12 bytes per character, and each prompt is recorded twice."""
 _BESIDE_CAUSE = 2
-_ENTIRE = ", all of it"
-_WHOLE, _MOST_WHOLE = 1_200, 2
-"""Maximum characters of an answer that is shown whole, and the number of retrieved records that may be shown whole."""
+_ENTIRE, _WHOLE, _MOST_WHOLE = ", all of it", 1_200, 2
+"""How an answer that is shown whole is marked, its maximum characters, and how many retrieved records may be shown whole."""
 
 
 @dataclass(frozen=True, slots=True)

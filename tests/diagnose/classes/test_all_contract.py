@@ -52,6 +52,7 @@ UNSEEN, UNSEEN_SIXTH, UNSEEN_SEVENTH, UNSEEN_EIGHTH, UNSEEN_NINTH, UNSEEN_TENTH,
     FOLDER / f"strangers{name}_unseen.jsonl.gz"
     for name in ("", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth", "_eleventh")
 )
+TWELFTH = FOLDER / "strangers_twelfth.jsonl.gz"
 GENERAL = {"knownError", "statedReason"}
 """Kinds that read what any tool says: what they say beside a class that knows more must be true, and may be said."""
 
@@ -243,6 +244,7 @@ def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stu
         pytest.param(UNSEEN_NINTH, 29, 14, 2, id="ninth", marks=pytest.mark.slow),
         pytest.param(UNSEEN_TENTH, 27, 13, 1, id="tenth", marks=pytest.mark.slow),
         pytest.param(UNSEEN_ELEVENTH, 27, 9, 0, id="eleventh"),
+        pytest.param(TWELFTH, 10, 3, 1, id="twelfth", marks=pytest.mark.slow),  # of 410 to 445 entries each
     ],
 )
 def test_logs_that_the_rules_were_not_tuned_on_are_answered(archive: Path, count: int, floor: int, false: int) -> None:
