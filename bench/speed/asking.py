@@ -165,7 +165,8 @@ def detections(bench: Bench, history: History) -> None:
     if bench.quick and history.size > SHORT:
         return
     for name, place in (("store", str(stored(bench, history))), ("log in place", str(bench.log_of(history)))):
-        words = ["detect", "--store", place, "--all-sessions", "--json", "--exit-zero"]
+        # Without a time of its own each round after the first would be answered with the verdicts that are kept.
+        words = ["detect", "--store", place, "--all-sessions", "--json", "--exit-zero", "--now", "now"]
         rivals = Rivals(bench.ours(*words, answer=partial(_loops, history)), rounds=bench.few)
         jq = partial(bench.peer, "jq", "-c", ".id", str(history.path), answer=partial(_read, history))
         rivals.add(bench, "jq", "jq -c .id", jq, "detect")
