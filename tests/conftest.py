@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import socket
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -33,6 +34,9 @@ _FEW_EXAMPLES = 30
 """So many examples a test draws at most, unless the command line speaks of slow tests or of those that draw examples."""
 
 Allow = Callable[..., None]
+
+_UNTIL = "TESTS_UNTIL"
+"""The variable with the time at which the last test may begin; `time.time` of the process that runs the others."""
 
 STORE_FILES = {"sqlite": "history.db", "jsonl": "history.jsonl"}
 
@@ -93,8 +97,9 @@ def _draw_few(test: Any) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Offer to run the first case of each test alone, in a quarter of the time."""
+    """Offer to run the first case of each test alone, in a quarter of the time, or as many tests as some time allows."""
     parser.addoption("--first-cases", action="store_true", help="of each test run the first case only")
+    parser.addoption("--seconds", type=int, help="begin no test after so many seconds, and say how many are left out")
 
 
 @pytest.hookimpl(trylast=True)
@@ -115,6 +120,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Leave out a test for which no time is left."""
+    if time.time() > float(os.environ.get(_UNTIL, "inf")):
+        pytest.skip("no time was left")
 
 
 @pytest.fixture(autouse=True)
@@ -170,6 +182,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Name the places of the run's files and of its server where the run begins; the processes beside it are told."""
     config.pluginmanager.register(_SlowCases())
     if not hasattr(config, "workerinput"):
+        if config.option.seconds is not None:
+            os.environ[_UNTIL] = str(time.time() + config.option.seconds)
         folder = postgresql_server.quick_folder()
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
         postgresql_server.begin_run(folder)
