@@ -16,6 +16,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
+from ctxmgr.diagnose.related.definitions import IDENTIFIER
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -61,7 +62,6 @@ _WANTED = lazy_pattern(
 )
 """The sum that is wanted, and the one that was given."""
 _TOO_LITTLE = lazy_pattern(r"(?i)not enough|insufficient|too (?:low|little|few)|exceeds?\b|over(?:draft|drawn)|balance")
-_IDENTIFIER = lazy_pattern(r"(?=[\w.@#-]*\d)[A-Za-z][\w.@#-]{2,60}")
 _GONE = lazy_pattern(r"(?i)not found|does not exist|no longer|already (?:used|redeemed|spent)|used up|no such")
 _KIND_WORD = lazy_pattern(r"[a-z]{2,}")
 _NO_KIND = frozenset(("id", "number", "no", "code", "name", "value", "key", "is", "the"))
@@ -116,7 +116,7 @@ def _find_less_left(evidence: Evidence, steps: Sequence[EntryView]) -> Alternati
         return None
     for own in find_objects(steps[0].input):
         taken = _only_number(own)
-        name = next((value for value in own.values() if isinstance(value, str) and _IDENTIFIER.fullmatch(value)), None)
+        name = next((value for value in own.values() if isinstance(value, str) and IDENTIFIER.fullmatch(value)), None)
         if taken is None or name is None:
             continue
         for other in evidence.latest_before(steps[0].index):
@@ -183,7 +183,7 @@ def _find_offered_choice(evidence: Evidence, steps: Sequence[EntryView]) -> Alte
 def _find_spent(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the call that worked with what is not found any more: a certificate that a booking used up."""
     said = evidence.text(steps[0])[:_MOST_TEXT]
-    names = [each for each in _IDENTIFIER.findall(said) if each in call_input(steps[0])] if _GONE.search(said) else []
+    names = [each for each in IDENTIFIER.findall(said) if each in call_input(steps[0])] if _GONE.search(said) else []
     for other in evidence.entries_before(steps[0].index) if names else ():
         if evidence.has_succeeded(other) and may_change(other) and names[0] in call_input(other):
             return Alternative(

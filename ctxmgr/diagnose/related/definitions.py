@@ -17,7 +17,7 @@ from ctxmgr.diagnose.related.related_lines import RelatedLine, quotable_parts
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
-_IDENTIFIER = lazy_pattern(r"(?=[\w.@#-]*\d)[A-Za-z][\w.@#-]{2,60}")
+IDENTIFIER = lazy_pattern(r"(?=[\w.@#-]*\d)[A-Za-z][\w.@#-]{2,60}")
 """A value with a letter and a digit: what an object is called, and no amount or date."""
 _WORD = lazy_pattern(r"[a-z]{3,}")
 _KIND = lazy_pattern(
@@ -83,7 +83,7 @@ def _list_matches(pattern: re.Pattern[str], text: str) -> str:
 
 def _list_subjects(step: EntryView, line: str) -> Iterator[str]:
     """Yield the identifiers of a call that its answer is about: it names them, or two words of which they consist."""
-    values = [value for value in _list_values(fields_of(step)) if _IDENTIFIER.fullmatch(value)]
+    values = [value for value in _list_values(fields_of(step)) if IDENTIFIER.fullmatch(value)]
     yield from (value for value in values if value in line)
     said = set(_WORD.findall(line.casefold()))
     yield from (value for value in values if len(said & set(_WORD.findall(value.casefold()))) >= _LEAST_WORDS)
