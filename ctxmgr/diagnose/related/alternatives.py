@@ -112,25 +112,34 @@ def _find_multiple(evidence: Evidence, steps: Sequence[EntryView]) -> Alternativ
 
 def _find_less_left(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return that a call takes more of something than the newest answer says there is of it."""
-    if not _TOO_LITTLE.search(evidence.text(steps[0])[:_MOST_TEXT]):
-        return None
-    for own in find_objects(steps[0].input):
-        taken = _only_number(own)
+    said = evidence.text(steps[0])[:_MOST_TEXT]
+    taken: dict[str, tuple[str, float]] = {}
+    for own in find_objects(steps[0].input) if _TOO_LITTLE.search(said) else ():
+        number = _only_number(own)
         name = next((value for value in own.values() if isinstance(value, str) and IDENTIFIER.fullmatch(value)), None)
-        if taken is None or name is None:
-            continue
-        for other in evidence.latest_before(steps[0].index):
-            held = next((each for each in find_objects(other.output) if each.get("id") == name), None)
-            if held is None or not evidence.has_succeeded(other):
-                continue
-            left = _only_number(held)
-            if left is None or left[1] >= taken[1]:
-                break
+        if number is not None and name is not None:
+            taken[name] = number
+    # If the answer names one of several, it is about that one.
+    names = [name for name in taken if name in said] or list(taken)
+    for name in names[:_MOST_NAMED]:
+        left = _find_newest_number(evidence, steps[0], name)
+        if left is not None and left[1] < taken[name][1]:
+            member, number, entry = left
             return Alternative(
-                f"The call has {code(f'{taken[0]} {taken[1]:g}', 60)} for {code(name, 60)}, and {evidence.source(other)} shows "
-                f"{code(f'{left[0]} {left[1]:g}', 60)} of it.",
-                f"Take no more than {code(f'{left[1]:g}', 20)} of {code(name, 60)}, and ask the user how to cover the rest.",
+                f"The call has {code(f'{taken[name][0]} {taken[name][1]:g}', 60)} for {code(name, 60)}, and "
+                f"{evidence.source(entry)} shows {code(f'{member} {number:g}', 60)} of it.",
+                f"Take no more than {code(f'{number:g}', 20)} of {code(name, 60)}, and ask the user how to cover the rest.",
             )
+    return None
+
+
+def _find_newest_number(evidence: Evidence, step: EntryView, name: str) -> tuple[str, float, EntryView] | None:
+    """Return the only number that the newest answer has in the object with this id, as (member, value, answer)."""
+    for entry in evidence.latest_before(step.index):
+        if name in evidence.text(entry) and evidence.has_succeeded(entry):
+            held = next((each for each in find_objects(entry.output) if each.get("id") == name), None)
+            if held is not None and (number := _only_number(held)) is not None:
+                return *number, entry
     return None
 
 
@@ -185,7 +194,7 @@ def _find_spent(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative |
     said = evidence.text(steps[0])[:_MOST_TEXT]
     names = [each for each in IDENTIFIER.findall(said) if each in call_input(steps[0])] if _GONE.search(said) else []
     for other in evidence.entries_before(steps[0].index) if names else ():
-        if evidence.has_succeeded(other) and may_change(other) and names[0] in call_input(other):
+        if names[0] in call_input(other) and evidence.has_succeeded(other) and may_change(other):
             return Alternative(
                 f"{capital(evidence.source(other))} had {code(names[0], 60)} too, and worked: it may have used it up.",
                 "See with a look-up whether it is still there; if not, take another one, and ask the user which.",

@@ -7,7 +7,9 @@ none, objects with a name of the same form say what there is instead, and so doe
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, cast
 
 from ctxmgr.diagnose.errors.lines import telling_line
@@ -26,7 +28,7 @@ _KIND = lazy_pattern(
 _OBJECT = r'"{name}"\s?:\s?\{{[^{{}}]{{1,220}}\}}|\{{[^{{}}]{{0,220}}"id"\s?:\s?"{name}"[^{{}}]{{0,220}}\}}'
 _REFERENCE = r'\{{\s?"[a-z]+_?[iI]d"\s?:\s?"{name}"[^{{}}]{{1,220}}\}}'
 """Objects that are called so, and objects that begin with the name of another one."""
-_RELEVANCE, _MOST_SHOWN, _MOST_OBJECTS, _LEAST_WORDS = 0.95, 220, 4, 2
+_RELEVANCE, _MOST_SHOWN, _MOST_OBJECTS, _MOST_VALUES, _LEAST_WORDS = 0.95, 220, 4, 500, 2
 
 
 def find_definitions(evidence: Evidence, steps: Sequence[EntryView]) -> list[RelatedLine]:
@@ -42,27 +44,27 @@ def find_definitions(evidence: Evidence, steps: Sequence[EntryView]) -> list[Rel
     if command_of(step) or not evidence.has_failed(step):
         return []
     line = telling_line(evidence, step)
-    for name in _list_subjects(step, line):
-        own = re.escape(name)
+    for name in islice(_list_subjects(step, line), _MOST_OBJECTS):
+        own, start = re.escape(name), re.split(r"\d", name)[0]
         alike = re.sub(r"\d+", r"\\d+", own)
-        spent = _find_match(evidence, step, _REFERENCE.format(name=own), changes=True)
-        defined = _find_match(evidence, step, _OBJECT.format(name=own)) or _find_match(
-            evidence, step, _OBJECT.format(name=alike)
+        spent = _find_match(evidence, step, name, _REFERENCE.format(name=own), changes=True)
+        defined = _find_match(evidence, step, name, _OBJECT.format(name=own)) or _find_match(
+            evidence, step, f'"{start}', _OBJECT.format(name=alike)
         )
         if defined is None and (kind := _KIND.search(line.replace(name, "X1"))) is not None:
             words = "_".join(kind[1].casefold().split()[-2:])
-            defined = _find_match(evidence, step, rf'"{words}s?"\s?:\s?[\[{{].{{2,{_MOST_SHOWN}}}')
+            defined = _find_match(evidence, step, f'"{words}', rf'"{words}s?"\s?:\s?[\[{{].{{2,{_MOST_SHOWN}}}')
         found = [each for each in (spent, defined) if each is not None]
         if found:
             return found if len({each.entry for each in found}) > 1 else found[:1]
     return []
 
 
-def _find_match(evidence: Evidence, step: EntryView, pattern: str, *, changes: bool = False) -> RelatedLine | None:
-    """Return the newest answer with a match; ``changes``: of a call that changes something."""
+def _find_match(evidence: Evidence, step: EntryView, part: str, pattern: str, *, changes: bool = False) -> RelatedLine | None:
+    """Return the newest answer with a match; ``part``: what each match has; ``changes``: of a call that changes something."""
     expression = re.compile(pattern)
     for entry in evidence.entries_before(step.index):
-        if evidence.has_succeeded(entry) and may_change(entry) >= changes:
+        if part in evidence.text(entry) and evidence.has_succeeded(entry) and may_change(entry) >= changes:
             shown = _list_matches(expression, evidence.text(entry))
             if shown:
                 quote = evidence.quote(entry, shown)
@@ -91,9 +93,11 @@ def _list_subjects(step: EntryView, line: str) -> Iterator[str]:
 
 def _list_values(value: Any) -> Iterator[str]:
     """Yield the texts within a JSON value."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop(0)
+    waiting = deque([value])
+    for _ in range(_MOST_VALUES):
+        if not waiting:
+            return
+        item = waiting.popleft()
         if isinstance(item, str):
             yield item
         elif isinstance(item, dict):
