@@ -34,9 +34,6 @@ _PARTS = (
 )  # fmt: skip
 
 
-_UNICODE = lazy_pattern(r"(?<!\\)\\u([0-9a-fA-F]{4})")
-
-
 def clean(text: str) -> str:
     """Return text without escapes and other unprintable characters. Lines and indentation are kept."""
     text = strip_escapes(text).replace("\r\n", "\n").replace("\t", "    ")
@@ -77,6 +74,9 @@ _WRAPPER = lazy_pattern(
 )
 
 
+_UNICODE = lazy_pattern(r"(?<!\\)\\u([0-9a-fA-F]{4})")
+
+
 def read_escapes(text: str) -> str:
     """Return a text with the visible characters that the escapes of its JSON stand for, such as accents."""
     return _UNICODE.sub(_visible_character, text) if '{"' in text or '["' in text else text
@@ -84,7 +84,8 @@ def read_escapes(text: str) -> str:
 
 def _visible_character(match: re.Match[str]) -> str:
     char = chr(int(match[1], 16))
-    return char if char.isprintable() else match[0]
+    # A quotation mark or a backslash would end or change the string in which it stands.
+    return char if char.isprintable() and char not in '"\\' else match[0]
 
 
 def strip_wrapper(text: str) -> str:

@@ -122,5 +122,12 @@ def test_what_ctxmgr_said_in_an_output_is_no_part_of_it() -> None:
 def test_escapes_of_json_are_read_where_they_can_be_seen() -> None:
     """A direction mark, half a pair, and an escape that is itself escaped stay as they were; so does what is no JSON."""
     assert read_escapes('{"error": "No encontr\\u00f3"}') == '{"error": "No encontró"}'
-    for text in ('{"a": "\\u202e"}', '{"a": "\\ud83d"}', '{"a": "\\\\u00f3"}', "C:\\u00f3"):
+    for text in (
+        '{"a": "\\u0022"}',
+        '{"a": "\\u005c"}',
+        '{"a": "\\u202e"}',
+        '{"a": "\\ud83d"}',
+        '{"a": "\\\\u00f3"}',
+        "C:\\u00f3",
+    ):
         assert read_escapes(text) == text
