@@ -365,9 +365,9 @@ def _describe_unknown_cause(evidence: Evidence, step: EntryView) -> str:
     if len(edits) >= _LEAST_REPEATS and evidence.has_failed(step) and len(files) <= _LEAST_REPEATS:
         return f"Not known why {call} fails the same way after {len(edits)} changes of {join_names(files)}"
     repeated = [each for each in evidence.equal_calls(step) if evidence.finding is None or each.index >= evidence.onset]
-    # Of a person, and of a call that may have changed something, nobody can tell that they did not.
     if len(repeated) < _LEAST_REPEATS and evidence.has_failed(step):
         return f"Not known why {call} fails"
+    # Of a person, and of a call that may have changed something, nobody can tell that they did not.
     if len(repeated) < _LEAST_REPEATS or not evidence.is_unchanged(repeated[0], repeated[-1]):
         return f"Not known why {call} ends the same way each time"
     if CHECKS.search(command_of(step)) and evidence.has_failed(step):

@@ -75,10 +75,10 @@ _MOST_TEXT, _MOST_NAMED = 6_000, 4
 
 def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
     """Yield what the record offers instead of what calls were refused, the surest first."""
-    # A command has no named arguments, and its output may be anything.
+    # A command has no named arguments, and its output may be anything; an answer that refuses nothing needs no other ones.
     of_arguments = (_find_multiple, _find_less_left, _find_other_kind, _find_offered_choice, _find_spent)
     for found in (
-        *(find(evidence, steps) for find in of_arguments if not command_of(steps[0])),
+        *(find(evidence, steps) for find in of_arguments if evidence.has_failed(steps[0]) and not command_of(steps[0])),
         _find_other_field(evidence, steps),
         _find_value_in_form(evidence, steps),
         _find_own_holder(evidence, steps),
@@ -155,13 +155,13 @@ def _find_other_kind(evidence: Evidence, steps: Sequence[EntryView]) -> Alternat
     for name, value in fields_of(steps[0]).items():
         if not isinstance(value, str) or not 3 < len(value) < 60 or value not in line:  # the answer names what it does not know
             continue
-        argument = {word for word in _KIND_WORD.findall(name.casefold()) if word not in _NO_KIND}
+        argument = _kind_words(name)
         called = re.compile(
             rf"\bmy ((?:[A-Za-z]+ )?[A-Za-z]+)(?: is| here is|:|,)? [`'\"*]{{0,3}}{re.escape(value)}(?!\w)", re.IGNORECASE
         )
         for message in reversed(evidence.user_texts):
             match = called.search(message.text)
-            words = set(_KIND_WORD.findall(match[1].casefold())) - _NO_KIND if match else set[str]()
+            words = _kind_words(match[1]) if match else set[str]()
             if match and words and argument and words.isdisjoint(argument):
                 return Alternative(
                     f"{code(value, 60)} is the user's {match[1].casefold()}, and the call gives it as {code(name, 40)}.",
@@ -170,16 +170,21 @@ def _find_other_kind(evidence: Evidence, steps: Sequence[EntryView]) -> Alternat
     return None
 
 
+def _kind_words(text: str) -> set[str]:
+    """Return the words of a name or a text that say what a value is of."""
+    return set(_KIND_WORD.findall(text.casefold())) - _NO_KIND
+
+
 def _find_offered_choice(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the argument that the answer is about, if the answer lists values in quotes, and the argument has another one."""
     said = evidence.text(steps[0])[:_MOST_TEXT]
     listed = _LISTED.search(said)
     options = _OPTION.findall(listed[0]) if listed else []
-    if not evidence.has_failed(steps[0]) or not all(plain_name(word) for option in options for word in option.split()):
+    if not all(plain_name(word) for option in options for word in option.split()):
         return None
-    words = set(_KIND_WORD.findall(said.casefold()))
+    words = _kind_words(said)
     for name, value in fields_of(steps[0]).items():
-        own = set(_KIND_WORD.findall(name.casefold())) - _NO_KIND
+        own = _kind_words(name)
         if options and isinstance(value, str) and value not in options and own and own <= words:
             choices = join_names(options)
             return Alternative(
