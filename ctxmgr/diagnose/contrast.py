@@ -22,7 +22,7 @@ from ctxmgr.diagnose.evidence.calls import (
     tool_phrase,
 )
 from ctxmgr.diagnose.evidence.files import FOREIGN
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, join_texts, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import find_look_before_change, find_way_out, is_flaky, next_look, process_look
 from ctxmgr.diagnose.related.related_records import CauseExplanation, gather_explanation
@@ -45,7 +45,7 @@ _CALLED = lazy_pattern(r"(?<![\w.])([A-Za-z_]\w{1,60})\(")
 _CHECKING = lazy_pattern(r"(?i)assert|expect|test|self$|raises$|approx$|mock|patch")
 _PLAIN = lazy_pattern(r"[\w@+=~%./:,'\" &|-]+")
 _PASSED = lazy_pattern(r"(?i)\b(?:pass(?:ed|es)?|ok|okay|success\w*|clean|no (?:issues|errors|problems)|0 (?:errors|failed))\b")
-_LEAST_REPEATS, _MOST_CHANGES, _MOST_REASON, _MOST_RECENT = 2, 8, 200, 8
+_LEAST_REPEATS, _MOST_CHANGES, _MOST_REASON, _MOST_RECENT, _MOST_TRIED = 2, 8, 200, 8, 3
 _VERBOSE = tuple(
     (lazy_pattern(rf"\b{program}\b(?!.*{given})"), option)
     for program, given, option in (
@@ -364,15 +364,25 @@ def _describe_unknown_cause(evidence: Evidence, step: EntryView) -> str:
     files = list(dict.fromkeys(evidence.name(path) for each in edits for path in edited_paths(each)))
     if len(edits) >= _LEAST_REPEATS and evidence.has_failed(step) and len(files) <= _LEAST_REPEATS:
         return f"Not known why {call} fails the same way after {len(edits)} changes of {join_names(files)}"
+    failed = evidence.has_failed(step)
+    ends = f"Not known why {call} {'fails' if failed else 'answers the same'}"
+    if changed := _changes_between(evidence, same):
+        return f"{ends} each time, also after {_list_changes(evidence, changed)}"
     repeated = [each for each in evidence.equal_calls(step) if evidence.finding is None or each.index >= evidence.onset]
-    if len(repeated) < _LEAST_REPEATS and evidence.has_failed(step):
-        return f"Not known why {call} fails"
+    if len(repeated) < _LEAST_REPEATS and failed:
+        return ends
     # Of a person, and of a call that may have changed something, nobody can tell that they did not.
     if len(repeated) < _LEAST_REPEATS or not evidence.is_unchanged(repeated[0], repeated[-1]):
-        return f"Not known why {call} ends the same way each time"
-    if CHECKS.search(command_of(step)) and evidence.has_failed(step):
-        return f"Not known why {call} fails: nothing was changed between its runs"
-    return f"Not known why {call} ends the same way: nothing was changed in between"
+        return f"{ends} the same way each time" if failed else f"{ends} each time"
+    return f"{ends}: nothing was changed between its runs" if failed else f"{ends} each time: nothing was changed in between"
+
+
+def _list_changes(evidence: Evidence, changed: Sequence[EntryView]) -> str:
+    """Return the latest changes in words, and how many others there are."""
+    names = [subject(each, evidence.name) for each in changed]
+    names = list(dict.fromkeys(code(name.removesuffix(" call"), 60) if name.endswith(" call") else name for name in names))
+    others = len(names) - _MOST_TRIED
+    return join_texts([*([f"{others} other changes"] if others > 1 else []), *names[-_MOST_TRIED - (others == 1) :]])
 
 
 def _describe_call(evidence: Evidence, step: EntryView) -> str:

@@ -173,3 +173,23 @@ def test_several_arguments_are_quoted_with_their_names() -> None:
 
     assert found is not None
     assert found.evidence[0].text == "chars: yes, session_id: sess-42"
+
+
+def test_what_was_changed_without_effect_is_named() -> None:
+    """An agent that reads it does not do the same again."""
+    test = Call("run_speed_test", {}, "Speed test: no connection.")
+    done = [Call("set_network_mode", {"mode": "5g"}, "set"), test, Call("disconnect_vpn", {}, "disconnected"), test]
+    found = contrast(evidence(test, *done, loop=1))
+
+    assert found is not None
+    assert "answers the same each time, also after `set_network_mode` and `disconnect_vpn`" in found.cause
+
+
+def test_many_changes_without_effect_are_counted() -> None:
+    """The latest ones are named; the others would fill the prompt."""
+    test = Call("run_speed_test", {}, "Speed test: no connection.")
+    changes = [Call(f"set_{name}", {}, "set") for name in ("apn", "mode", "roaming", "airplane", "saver")]
+    found = contrast(evidence(test, *(each for change in changes for each in (change, test)), loop=1))
+
+    assert found is not None
+    assert "also after 2 other changes, `set_roaming`, `set_airplane` and `set_saver`" in found.cause

@@ -27,7 +27,9 @@ _TELLING = lazy_pattern(
     r"|could not|couldn't|undefined|unresolved|no such|does not exist|doesn't|mismatch|timed? ?out|unknown",
     re.IGNORECASE,
 )
-_NAMED = lazy_pattern(r"(?:E\s+)?(?:[\w.]+(?:Error|Exception|Fault)\b|error(?:\[\w+\])?:|fatal:|panic:)", re.IGNORECASE)
+_NAMED = lazy_pattern(
+    r"(?:E\s+|- [A-Z]{1,3}\d{2,4} )?(?:[\w.]+(?:Error|Exception|Fault)\b|error(?:\[\w+\])?:|fatal:|panic:)", re.IGNORECASE
+)
 # gcc's `a.c:3:4: error`, rustc's `error[E0308]: `
 _PLACED = lazy_pattern(r"^\S{1,160}:\d{1,6}:(?:\d{1,5}:)? (?:fatal )?error\b|^error(?:\[\w+\])?: ", re.IGNORECASE)
 _REASON = lazy_pattern(
@@ -38,6 +40,7 @@ _REASON = lazy_pattern(
     r"|unless|up to date|unchanged|nothing to)\b",
     re.IGNORECASE,
 )
+_DENIES = lazy_pattern(r"\b(?:not|no|cannot|without|invalid|missing|denied|forbidden|unknown)\b|n't\b", re.IGNORECASE)
 _ADVICE = lazy_pattern(
     r"^\s{0,8}(?:remote: )?(?:hint|help|tip|note|try|fix|suggestion|to fix|see|= (?:help|note))\b\s?[:-]?"
     r"|\b(?:did you mean|(?:maybe|perhaps) you meant|try|use|run|consider|please|instead|add|set|pass|install|make sure|you can"
@@ -61,6 +64,8 @@ _SUMMARY = lazy_pattern(
     re.IGNORECASE,
 )
 """Lines that only count or repeat the error."""
+_LISTED_CODE = lazy_pattern(r"^\d{1,6}[:|]\s{3,}\S")
+"""An indented line of a source with its number, as an editor shows it. Its words are the program's, not those of an error."""
 _FAILED_BECAUSE = lazy_pattern(r"(?i)(?:failed|error)\b[^\n]{0,200}:: ?\S[^\n]{0,200} - \w")
 _DECORATION = lazy_pattern(r"^[│╷╵|>\s]{1,12}|^(?:remote|npm (?:err!|error)|E)(?::|\s)\s*|</?tool_use_error>", re.IGNORECASE)
 _ASSERTED = lazy_pattern(r"^(?:assert\b|Expected|Received|[+-] ?(?:expected|actual)|AssertionError:)")
@@ -156,6 +161,8 @@ def _find_passed_frames(texts: Sequence[str]) -> set[int]:
 
 
 def _score_line(line: str) -> int:
+    if _LISTED_CODE.match(line):
+        return 0
     if _SUMMARY.search(line):
         # "FAILED test_a.py::test_b - AssertionError: ..." says why, and a bare count does not.
         return -1 if _FAILED_BECAUSE.match(line) else -2
@@ -180,6 +187,11 @@ def is_advice(line: str) -> bool:
 def is_telling(line: str) -> bool:
     """Whether a line says what went wrong, instead of only counting or repeating it."""
     return _score_line(line.strip()) > 0
+
+
+def states_reason(line: str) -> bool:
+    """Whether a line of an error says what is wrong, and not only that something is: "not found", "only 3 are allowed"."""
+    return (_REASON.search(line) or _DENIES.search(line)) is not None
 
 
 def _comparison_key(line: str) -> str:

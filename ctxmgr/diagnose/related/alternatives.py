@@ -1,7 +1,8 @@
 """Find what the record offers instead of what is refused.
 
-That is a value in the form of the error's example, the id beside another field, a free one of the same kind, a place with
-room, another release, a tool that the error advises, or an installed version that the project requires.
+That is a thing that an answer lists, a value in the form of the error's example, the id beside another field, a free one of
+the same kind, a place with room, another release, a tool that the error advises, or an installed version that the project
+requires.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.diagnose.errors.lines import is_advice
+from ctxmgr.diagnose.errors.lines import is_advice, telling_line
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
-from ctxmgr.diagnose.related.definitions import IDENTIFIER
+from ctxmgr.diagnose.related.definitions import IDENTIFIER, find_kind, list_subjects, list_values
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -76,7 +77,9 @@ _MOST_TEXT, _MOST_NAMED = 6_000, 4
 def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
     """Yield what the record offers instead of what calls were refused, the surest first."""
     # A command has no named arguments, and its output may be anything; an answer that refuses nothing needs no other ones.
-    of_arguments = (_find_multiple, _find_less_left, _find_other_kind, _find_offered_choice, _find_spent)
+    of_arguments = (
+        _find_multiple, _find_less_left, _find_other_kind, _find_offered_choice, _find_spent, _find_listed_instead,
+    )  # fmt: skip
     for found in (
         *(find(evidence, steps) for find in of_arguments if evidence.has_failed(steps[0]) and not command_of(steps[0])),
         _find_other_field(evidence, steps),
@@ -205,6 +208,39 @@ def _find_spent(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative |
                 "See with a look-up whether it is still there; if not, take another one, and ask the user which.",
             )
     return None
+
+
+def _find_listed_instead(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return what an answer lists under the kind of the thing that is not found: a customer's payment methods."""
+    line = telling_line(evidence, steps[0])
+    name = next(list_subjects(steps[0], line), "")
+    kind = find_kind(line, name) if name in line else ""
+    # Only what belongs to something else that the call names: other customers have other ones.
+    owners = [each for each in list_values(fields_of(steps[0])) if IDENTIFIER.fullmatch(each) and each != name]
+    for entry in evidence.entries_before(steps[0].index) if kind else ():
+        shown = f"{call_input(entry)}\n{evidence.text(entry)}"
+        if not evidence.has_succeeded(entry) or not any(each in shown for each in owners):
+            continue
+        for fields in find_objects(evidence.text(entry)):
+            listed = fields.get(f"{kind}s", fields.get(kind))
+            names = [each for each in _list_names_of(listed) if plain_name(each)]
+            if names and name not in names:
+                there = f"{capital(evidence.source(entry))} lists {code(f'{kind}s' if f'{kind}s' in fields else kind, 40)}:"
+                return Alternative(
+                    f"{there} {join_names(names, 6)}. {code(name, 60)} is not among them.",
+                    f"Take one of {join_names(names, 6)} that the user agrees to; if none fits, tell the user which there are.",
+                )
+    return None
+
+
+def _list_names_of(listed: Any) -> list[str]:
+    """Return the names of things in a JSON value: the keys of objects in an object, or the ids of objects in a list."""
+    if isinstance(listed, dict):
+        members = cast("dict[str, Any]", listed)
+        return list(members) if all(isinstance(each, dict) for each in members.values()) else []
+    items = cast("list[Any]", listed) if isinstance(listed, list) else []
+    ids = [cast("dict[str, Any]", each).get("id") if isinstance(each, dict) else each for each in items]
+    return [each for each in ids if isinstance(each, str) and IDENTIFIER.fullmatch(each)]
 
 
 def _mask_digits(name: str) -> str:

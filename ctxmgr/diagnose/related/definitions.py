@@ -25,6 +25,7 @@ _WORD = lazy_pattern(r"[a-z]{3,}")
 _KIND = lazy_pattern(
     r"(?i)\b([a-z]{3,20}(?:[ _][a-z]{3,20}){0,2}) (?:with id )?(\S{1,60}) (?:not found|does not exist|is unknown)"
 )
+"""An error that names a thing by its kind, and the thing."""
 _OBJECT = r'"{name}"\s?:\s?\{{[^{{}}]{{1,220}}\}}|\{{[^{{}}]{{0,220}}"id"\s?:\s?"{name}"[^{{}}]{{0,220}}\}}'
 _REFERENCE = r'\{{\s?"[a-z]+_?[iI]d"\s?:\s?"{name}"[^{{}}]{{1,220}}\}}'
 """Objects that are called so, and objects that begin with the name of another one."""
@@ -44,15 +45,14 @@ def find_definitions(evidence: Evidence, steps: Sequence[EntryView]) -> list[Rel
     if command_of(step) or not evidence.has_failed(step):
         return []
     line = telling_line(evidence, step)
-    for name in islice(_list_subjects(step, line), _MOST_OBJECTS):
+    for name in islice(list_subjects(step, line), _MOST_OBJECTS):
         own, start = re.escape(name), re.split(r"\d", name)[0]
         alike = re.sub(r"\d+", r"\\d+", own)
         spent = _find_match(evidence, step, name, _REFERENCE.format(name=own), changes=True)
         defined = _find_match(evidence, step, name, _OBJECT.format(name=own)) or _find_match(
             evidence, step, f'"{start}', _OBJECT.format(name=alike)
         )
-        if defined is None and (kind := _KIND.search(line.replace(name, "X1"))) is not None:
-            words = "_".join(kind[1].casefold().split()[-2:])
+        if defined is None and (words := find_kind(line, name)):
             defined = _find_match(evidence, step, f'"{words}', rf'"{words}s?"\s?:\s?[\[{{].{{2,{_MOST_SHOWN}}}')
         found = [each for each in (spent, defined) if each is not None]
         if found:
@@ -83,15 +83,25 @@ def _list_matches(pattern: re.Pattern[str], text: str) -> str:
     return " … ".join(dict.fromkeys(found))
 
 
-def _list_subjects(step: EntryView, line: str) -> Iterator[str]:
+def find_kind(line: str, name: str) -> str:
+    """Return what an error calls a thing that it does not find, as a member of JSON is named; "" if it does not say.
+
+    >>> find_kind("Payment method card_1 not found", "card_1")
+    'payment_method'
+    """
+    kind = _KIND.search(line.replace(name, "X1"))
+    return "_".join(kind[1].casefold().split()[-2:]) if kind is not None else ""
+
+
+def list_subjects(step: EntryView, line: str) -> Iterator[str]:
     """Yield the identifiers of a call that its answer is about: it names them, or two words of which they consist."""
-    values = [value for value in _list_values(fields_of(step)) if IDENTIFIER.fullmatch(value)]
+    values = [value for value in list_values(fields_of(step)) if IDENTIFIER.fullmatch(value)]
     yield from (value for value in values if value in line)
     said = set(_WORD.findall(line.casefold()))
     yield from (value for value in values if len(said & set(_WORD.findall(value.casefold()))) >= _LEAST_WORDS)
 
 
-def _list_values(value: Any) -> Iterator[str]:
+def list_values(value: Any) -> Iterator[str]:
     """Yield the texts within a JSON value."""
     waiting = deque([value])
     for _ in range(_MOST_VALUES):

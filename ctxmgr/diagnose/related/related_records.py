@@ -19,6 +19,7 @@ from ctxmgr.diagnose.errors.lines import (
     quotable_lines,
     quotable_words,
     reasons,
+    states_reason,
     telling_line,
 )
 from ctxmgr.diagnose.errors.refusals import unknown_names
@@ -227,7 +228,9 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     # If the error says what to do, other records may be quoted, but nobody is sent to look at them.
     looks = [each for each in related if each.of_failure or each.by_user or found.kind not in _STATED]
     other = next(alternatives(evidence, about), Alternative("", ""))
-    if other.cause and found.kind == "unknown" and found.cause.startswith(_UNKNOWN) and evidence.has_failed(entry):
+    stated = other.cause or (not command_of(entry) and any(map(states_reason, "".join(texts[:1]).split(" ⏎ "))))
+    # What the call answers is said beside it, so it is not unknown why.
+    if stated and found.kind == "unknown" and found.cause.startswith(_UNKNOWN) and evidence.has_failed(entry):
         found = found.model_copy(update={"cause": capital(found.cause.removeprefix(_UNKNOWN))})
     person = (
         None if other.step and found.kind == "unknown" else _find_sentence_of_person(evidence, entry, find_topic(said), found)

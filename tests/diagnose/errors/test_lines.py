@@ -25,6 +25,10 @@ def telling(output: str) -> str:
         ("KeyError: 'a.b'\nValueError: 'c.d'", "ValueError: 'c.d'"),
         ("npm ERR! code E404\nnpm ERR! 404 'left-pad' not found", "404 'left-pad' not found"),
         ("it did nothing\nthe disk is full, so nothing was written", "the disk is full, so nothing was written"),
+        (
+            "- E999 SyntaxError: unmatched ')'\n294:     raise E(\"unable to read the 'x'\")",
+            "- E999 SyntaxError: unmatched ')'",
+        ),
         ("permission denied for 'a.txt'\nhint: set the missing 'mode'", "permission denied for 'a.txt'"),
     ],
 )

@@ -292,3 +292,39 @@ def test_what_an_earlier_call_may_have_used_up_is_named() -> None:
     assert "Your create_booking call at 10:00 had `certificate_48` too, and worked" in told.cause
     for other in (Call("get_booking", first, "booked"), Call("create_booking", first, "refused", "error")):
         assert "used it up" not in answer(other, *failing).cause
+
+
+_PROFILE = '{"id": "ada_7", "payment_methods": {"certificate_48": {"amount": 150.0}, "gift_card_71": {"amount": 35.0}}}'
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        (_PROFILE, True),
+        ('{"id": "ada_7", "payment_methods": [{"id": "certificate_48"}, {"id": "gift_card_71"}]}', True),
+        (_PROFILE.replace("ada_7", "bob_1"), False),
+        (_PROFILE.replace("gift_card_71", "credit_card_78"), False),
+        (_PROFILE.replace("payment_methods", "passengers"), False),
+    ],
+    ids=["object", "list", "another customer", "it is listed", "another kind"],
+)
+def test_what_an_answer_lists_in_place_of_what_is_not_found_is_named(profile: str, said: bool) -> None:
+    """What belongs to the same customer, under the name that the error gives the thing."""
+    given = {"user_id": "ada_7", "pay": [{"payment_id": "credit_card_78"}]}
+    failing = refused("book", given, "Error: Payment method credit_card_78 not found")
+    told = answer(Call("get_user", {}, profile), *failing)
+
+    listed = "lists `payment_methods`: `certificate_48` and `gift_card_71`. `credit_card_78` is not among them."
+    assert (listed in told.cause) == said
+    assert ("Take one of `certificate_48` and `gift_card_71` that the user agrees to" in told.next_step) == said
+
+
+@pytest.mark.parametrize(
+    ("message", "known"),
+    [("Error: no seats are left on this flight", True), ("Internal Server Error", False), ("Error 52", False)],
+)
+def test_what_an_answer_states_is_not_called_unknown(message: str, known: bool) -> None:
+    """An answer that says what is wrong stands beside the cause; one that only says that something is does not explain it."""
+    told = answer(*refused("book", {"flight": "x"}, message))
+
+    assert told.cause.startswith("The book call fails" if known else "Not known why the book call fails")
