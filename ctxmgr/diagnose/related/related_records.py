@@ -228,10 +228,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     # If the error says what to do, other records may be quoted, but nobody is sent to look at them.
     looks = [each for each in related if each.of_failure or each.by_user or found.kind not in _STATED]
     other = next(alternatives(evidence, about), Alternative("", ""))
-    stated = other.cause or (not command_of(entry) and any(map(states_reason, "".join(texts[:1]).split(" ⏎ "))))
-    # What the call answers is said beside it, so it is not unknown why.
-    if stated and found.kind == "unknown" and found.cause.startswith(_UNKNOWN) and evidence.has_failed(entry):
-        found = found.model_copy(update={"cause": capital(found.cause.removeprefix(_UNKNOWN))})
+    found = _drop_unknown(entry, found, texts, other) if evidence.has_failed(entry) else found
     person = (
         None if other.step and found.kind == "unknown" else _find_sentence_of_person(evidence, entry, find_topic(said), found)
     )
@@ -262,6 +259,14 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
         later=later,
         error=error,
     )  # fmt: skip
+
+
+def _drop_unknown(entry: EntryView, found: Diagnosis, texts: Sequence[str], other: Alternative) -> Diagnosis:
+    """Return a diagnosis that does not call the cause unknown if what is said beside it tells what is wrong."""
+    stated = other.cause or (not command_of(entry) and any(map(states_reason, "".join(texts[:1]).split(" ⏎ "))))
+    if not stated or not found.cause.startswith(_UNKNOWN):
+        return found
+    return found.model_copy(update={"cause": capital(found.cause.removeprefix(_UNKNOWN))})
 
 
 def _cited(found: Diagnosis) -> set[str]:

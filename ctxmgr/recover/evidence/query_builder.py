@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ctxmgr.base.light_dataclass import dataclass, replace
@@ -142,8 +141,7 @@ def related_help(related: RelatedReader, trouble: Problem, here: Retrieval) -> t
     if rows and not told:
         parts = _problem_clauses(trouble)
         vain = frozenset(map(same_call, trouble.rounds))
-        # No record of a related session belongs to this trouble, so its onset is after all of them; each must be news.
-        scope = Scope(rows, total=len(rows), vain=vain, onset=sys.maxsize, programs=_programs(trouble.rounds))
+        scope = Scope(rows, total=len(rows), vain=vain, programs=_programs(trouble.rounds))
         told = [related.describe(each.row, each.excerpt) for each in _surest(seek_around(related, parts, MOST_TOLD, scope))]
     return told, replace(here, unanswered=[]) if told else here
 

@@ -103,14 +103,17 @@ class RelatedReader:
 
     @cached_property
     def _entries(self) -> list[tuple[RelatedSession, list[EntryView]]]:
-        own = self._store.sessions.key(self._session)
         found: list[tuple[RelatedSession, list[EntryView]]] = []
         for session, reader in self._readers:
-            entries = [reader.clean(entry) for entry in newest_entries(self._store, session.session, _ENTRIES)]
-            # A session that was forked, or continued under another id, begins with copies of this session's records.
-            copies = set[str]() if own is None else self._store.annotations.known_ids(own, [entry.id for entry in entries])
-            found.append((session, [entry for entry in entries if entry.id not in copies]))
+            entries = newest_entries(self._store, session.session, _ENTRIES)
+            copies = self._find_copies(entries)
+            found.append((session, [reader.clean(entry) for entry in entries if entry.id not in copies]))
         return found
+
+    def _find_copies(self, rows: Sequence[Row]) -> set[str]:
+        """Return the ids of rows that this session has too: a session that was forked or continued begins with its records."""
+        own = self._store.sessions.key(self._session)
+        return set() if own is None else self._store.annotations.known_ids(own, [row.id for row in rows])
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -118,7 +121,9 @@ class RelatedReader:
         found: list[Row] = []
         for place, ((session, entries), (_, reader)) in enumerate(zip(self._entries, self._readers, strict=True), start=1):
             found += [self._place_row(entry, session, place) for entry in entries]
-            found += [self._place_row(event, session, place) for event in reader.heard(_SAID)]
+            heard = reader.heard(_SAID)
+            copies = self._find_copies(heard)
+            found += [self._place_row(event, session, place) for event in heard if event.id not in copies]
         return [*found, *(self._place_row(event, session, 0) for event, session in self._memories())]
 
     def find(self, text: str, most: int) -> list[Row]:

@@ -172,12 +172,11 @@ def seek_around(reader: Finder, trouble: Sequence[tuple[Clause, float]], most: i
             if word not in wanted and not (word.isdigit() and len(word) < 3):
                 part = share * (_GENERIC if word in _PLAIN else 1.0)
                 wanted[word] = {form: weight * part for form, weight in sought.items()}
-    known = "\n".join(clause.text for clause, _ in trouble)
     found: list[RetrievedRecord] = []
     for name, row in pool.rows.items():
         passage = best_passage(pool.texts[name], wanted)
         if passage.weight > 0:
-            sure = _exceeds_chance(row, passage, wanted, scope, pool.scale) and (scope.onset is None or is_news(row, known))
+            sure = _exceeds_chance(row, passage, wanted, scope, pool.scale)
             found.append(RetrievedRecord(row, passage.excerpt, passage.weight, sure, met=passage.met))
     told = [(each.row, each.excerpt, each.met if each.sure or isinstance(each.row, EventView) else ()) for each in found]
     old = superseded_records(told)
@@ -234,12 +233,9 @@ def _collect_pool(reader: Finder, wanted: Sequence[Clause], scope: Scope) -> Poo
 
 
 def _is_echo(row: Row, wanted: Sequence[Clause]) -> bool:
-    """Whether an action only repeats a question: its input has the question's words, and its result says nothing new."""
-    if not isinstance(row, EntryView):
-        return False
-    given = "\n".join(texts(row.input)).casefold()
-    told = [clause.text for clause in wanted if len(clause.terms) > 1 and clause.text.casefold() in given]
-    return bool(told) and not is_news(row, f"{given}\n{told[0]}")
+    """Whether an action only repeats a question: its input has the question's words."""
+    given = "\n".join(texts(row.input)).casefold() if isinstance(row, EntryView) else ""
+    return any(len(clause.terms) > 1 and clause.text.casefold() in given for clause in wanted)
 
 
 def _rank(clause: Clause, around: Sequence[Term], pool: Pool, own: Collection[str]) -> tuple[list[RetrievedRecord], set[str]]:
@@ -274,20 +270,9 @@ def _is_block(text: str) -> bool:
     return text.lstrip()[:1] == "<" and text.rstrip()[-1:] == ">"
 
 
-_LOOKED_AT = 8_000
-_SAME = 0.6
-_COUNT = lazy_pattern(r"(?<![\w.:/-])\d{1,6}(?![\w.:/-])")
-_DIGITS = lazy_pattern(r"\d+")
 # A value as programs write it: it has a digit, a mark that joins words, or a capital within a word.
 _VALUE = lazy_pattern(
     r"(?=[\w@/.:~+=-]{0,80}(?:\d|\w[_/:@=~+.-]\w|[a-z][A-Z]))(?:[\w~/@-][\w@/.:~+=-]{1,160})|\"[^\"\n]{2,80}\"|'[^'\n]{2,80}'"
-)
-_ADVICE = lazy_pattern(
-    r"(?:^|[.!:;,\n-]\s{0,3}|\b(?:please|then|and|just|first)\s)"
-    r"(?:set|try|run|pass|call|start|stop|remove|add|take|write|switch)\b|"
-    r"\b(?:use|using|instead|needs?|must|have to|has to|only (?:works?|with)|requires?|should|caused? by|because|due to|"
-    r"turned out|fix(?:ed|es)?|helps?|helped|works? (?:with|when|if))\b",
-    re.IGNORECASE,
 )
 _NOT_KNOWN = lazy_pattern(
     r"\b(?:forg[eo]t|(?:do|does|did)(?: not|n't) (?:know|remember|recall)|not sure|unsure|no idea|unclear|undecided|unknown|"
@@ -311,34 +296,8 @@ def states_answer(line: str, forms: Sequence[Sequence[str]], question: str) -> b
     return not line.rstrip().endswith("?") and not _NOT_KNOWN.search(line) and _has_value(line, question.casefold())
 
 
-def is_news(row: Row, known: str) -> bool:
-    """Whether a record says more than ``known``, the words of the trouble or question itself.
-
-    The same failure again, or a statement that something is not known yet, is no news. Any other record must hold a new
-    value, or say in prose what to do.
-    """
-    known = known.casefold()
-    if not isinstance(row, EntryView):
-        said = words(row.data)[:_LOOKED_AT]
-        return not _NOT_KNOWN.search(said) and (_has_value(said, known) or _ADVICE.search(said) is not None)
-    came = answer_text(row)[:_LOOKED_AT]
-    if _NOT_KNOWN.search(came):
-        return False
-    given, advises = "\n".join(texts(row.input))[:_LOOKED_AT], _ADVICE.search(came) is not None
-    if row.status == "ok":
-        return advises or _has_value(f"{given}\n{came}", known)
-    spoken = _COUNT.sub(" ", came)  # a count of failures is no value to try
-    return not _is_same(came, known) and (advises or _has_value(spoken, f"{known}\n{given.casefold()}"))
-
-
 def _has_value(text: str, known: str) -> bool:
     return any(value.group().strip("\"'.:/-").casefold() not in known for value in _VALUE.finditer(text))
-
-
-def _is_same(text: str, known: str) -> bool:
-    """Whether most words of an error are known, so that it is the trouble's own error, met elsewhere."""
-    mine = word_set(_DIGITS.sub("0", text.casefold()))
-    return bool(mine) and len(mine & word_set(_DIGITS.sub("0", known))) >= _SAME * len(mine)
 
 
 _CHANGED = lazy_pattern(

@@ -1,53 +1,15 @@
-"""A record helps with a trouble only if it says what the trouble does not say itself."""
+"""A later record takes the place of an earlier one; a warning is answered only where it is asked for."""
 
 from __future__ import annotations
 
 import pytest
 
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.retrieval import is_news, superseded_records
+from ctxmgr.recover.evidence.retrieval import superseded_records
 from ctxmgr.recover.stuck_request import worst_finding
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding, Scope
 from tests.recover.runs import call, said
-
-KNOWN = 'open "db/main"\nconnection to db/main refused after 3 tries'
-
-
-@pytest.mark.parametrize(
-    ("output", "error", "helps"),
-    [
-        ("listening on db/replica", None, True),
-        ("since the move you have to open it read-only", None, True),
-        ("opened", None, False),
-        ("not yet assigned, see db/replica", None, False),
-        (None, "connection to db/main refused after 5 tries", False),
-        (None, "moved: the data is at db/replica", True),
-        (None, "12 of 40 checks did not pass", False),
-    ],
-)
-def test_what_an_action_adds(store: Store, output: str | None, error: str | None, helps: bool) -> None:
-    """A value that is not known or what to do helps; the same failure, a mere receipt or that it is not known does not."""
-    store.append(call("s", 0, "probe", {"what": "main"}, output, error=error))
-    (entry,) = HistoryReader(store, "s").entries_before(1, 1)
-    assert is_news(entry, KNOWN) is helps
-
-
-@pytest.mark.parametrize(
-    ("text", "helps"),
-    [
-        ("Use the replica for that.", True),
-        ("The address is db/replica.", True),
-        ("It was renamed, I forgot to what.", False),
-        ("They will tell us next week.", False),
-        ("Please mind the address.", False),
-    ],
-)
-def test_what_a_message_adds(store: Store, text: str, helps: bool) -> None:
-    """Advice and values help; that somebody does not know does not."""
-    store.append([*call("s", 0, "probe"), said("s", 1, text, after=0)])
-    found = HistoryReader(store, "s").find(text.split()[-1].strip("."), 5)
-    assert [is_news(row, KNOWN) for row in found] == [helps]
 
 
 @pytest.mark.parametrize(("more", "gone"), [({"split": "clean"}, True), ({"offset": 20}, False), ({"task": "other"}, False)])
