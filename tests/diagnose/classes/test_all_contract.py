@@ -161,8 +161,8 @@ def _origins_among_strangers(kind: str) -> set[str]:
     return found
 
 
-OF_MODELS = ("contextLost", "mutualWait")
-"""What no tool of a test machine brings about: a compacted context, agents that wait for answers."""
+OF_MODELS = ("contextLost",)
+"""What no tool of a test machine brings about: a compacted context."""
 
 
 @pytest.mark.parametrize("name", LOGS)

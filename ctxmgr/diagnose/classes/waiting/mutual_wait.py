@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, path_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import answers
 from ctxmgr.diagnose.evidence.messages import Message, find_task_words, user_sentences
 from ctxmgr.diagnose.evidence.texts import agent_name, code, contains_word, join_names, plain_name
@@ -67,7 +67,12 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             # Each pair only once.
             if first.who < second.who and _is_meant_for(first, second.who, agents) and _is_meant_for(second, first.who, agents):
                 return _explain_pair(evidence, first, second)
-    return _diagnose_ring(evidence, agents) or _diagnose_mutual_looks(evidence) or _diagnose_idle_agents(evidence, agents)
+    return (
+        _diagnose_ring(evidence, agents)
+        or _diagnose_awaited_files(evidence, agents)
+        or _diagnose_mutual_looks(evidence)
+        or _diagnose_idle_agents(evidence, agents)
+    )
 
 
 class _Need(NamedTuple):
@@ -198,6 +203,54 @@ def _diagnose_mutual_looks(evidence: Evidence) -> Diagnosis | None:
     )
     quotes = [evidence.quote(entry) for entry in last.values()]
     return diagnosis(KIND, cause, step, *quotes, check="The next look of the other one must find that message.")
+
+
+# `until [ -f a.txt ]; do sleep 1; done`
+_AWAITS = lazy_pattern(r"\b(?:until|while)\s+!?\s*(?:\[\[?|test)\s+!?\s*-[efs]\s+[\"']?([\w./-]{2,80})")
+_ABSENT = lazy_pattern(r"(?i)no such file|not found|does not exist")
+
+
+def _diagnose_awaited_files(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
+    """Say that two agents only wait for a file each, which is not there, so that neither makes the other's."""
+    last = list(evidence.recent)[-_LAST_ENTRIES:]
+    awaited: dict[str, tuple[str, EntryView]] = {}
+    for agent in sorted(agents):
+        own = [entry for entry in last if entry.agent == agent][-_LEAST_LOOKS:]
+        files = {_find_awaited_file(evidence, entry) for entry in own}
+        # An agent that does anything else in between goes on.
+        if len(own) == _LEAST_LOOKS and len(files) == 1 and (file := files.pop()):
+            awaited[agent] = file, own[-1]
+    if len(awaited) != 2 or len({file for file, _ in awaited.values()}) < 2:
+        return None
+    mine = evidence.agent if evidence.agent in awaited else min(awaited)
+    other = next(agent for agent in awaited if agent != mine)
+    (needed, own), (asked, theirs) = awaited[mine], awaited[other]
+    me, them, first, second = agent_name(mine), agent_name(other), code(needed, 60), code(asked, 60)
+    cause = (
+        f"{me} and {them} wait for each other: {me} only waits for {first} and {them} only for {second}. Neither is there, and"
+        " neither agent makes one while it waits."
+    )
+    step = (
+        f"End the wait: make {second} yourself now, as far as that goes without {first}, within what the user asked for, and"
+        f" tell {them}. If {first} has to come first, ask {them} for it in one message; if nobody can be first, put both sides"
+        " to the user."
+    )
+    return diagnosis(KIND, cause, step, evidence.quote(own), evidence.quote(theirs), check=f"{first} must come after that.")
+
+
+def _find_awaited_file(evidence: Evidence, entry: EntryView) -> str:
+    """Return the file that a call waits for in vain; "" if it waits for none.
+
+    That is the file of a loop in a shell, or one that the user named and that the call does not find.
+    """
+    if entry.status == "ok" and not evidence.has_failed(entry):
+        return ""
+    match = _AWAITS.search(command_of(entry))
+    if match is not None:
+        return match[1]
+    looked = path_of(entry) or command_of(entry).rpartition(" ")[2]
+    missing = _is_look(entry) and _ABSENT.search(evidence.text(entry)) is not None
+    return looked if missing and plain_name(looked) and evidence.was_said_by_user(looked.rpartition("/")[2]) else ""
 
 
 def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
