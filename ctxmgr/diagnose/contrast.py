@@ -45,6 +45,8 @@ _CALLED = lazy_pattern(r"(?<![\w.])([A-Za-z_]\w{1,60})\(")
 _CHECKING = lazy_pattern(r"(?i)assert|expect|test|self$|raises$|approx$|mock|patch")
 _PLAIN = lazy_pattern(r"[\w@+=~%./:,'\" &|-]+")
 _PASSED = lazy_pattern(r"(?i)\b(?:pass(?:ed|es)?|ok|okay|success\w*|clean|no (?:issues|errors|problems)|0 (?:errors|failed))\b")
+_EMPTY = lazy_pattern(r"(?i)^\W*$|(?<![\w.])0(?![\w.])|\b(?:no|not|none|nothing|empty|fail\w*|error|unable)\b|n't\b")
+"""An answer that reads like a failure, so that a reader asks why."""
 _LEAST_REPEATS, _MOST_CHANGES, _MOST_REASON, _MOST_RECENT, _MOST_TRIED = 2, 8, 200, 8, 3
 _VERBOSE = tuple(
     (lazy_pattern(rf"\b{program}\b(?!.*{given})"), option)
@@ -365,7 +367,9 @@ def _describe_unknown_cause(evidence: Evidence, step: EntryView) -> str:
     if len(edits) >= _LEAST_REPEATS and evidence.has_failed(step) and len(files) <= _LEAST_REPEATS:
         return f"Not known why {call} fails the same way after {len(edits)} changes of {join_names(files)}"
     failed = evidence.has_failed(step)
-    ends = f"Not known why {call} {'fails' if failed else 'answers the same'}"
+    answered = not failed and only_looks(step) and _EMPTY.search(evidence.text(step)[:_MOST_REASON]) is None
+    ends = f"{capital(call)} answers" if answered else f"Not known why {call} {'fails' if failed else 'answers'}"
+    ends += "" if failed else " the same"
     if changed := _changes_between(evidence, same):
         return f"{ends} each time, also after {_list_changes(evidence, changed)}"
     repeated = [each for each in evidence.equal_calls(step) if evidence.finding is None or each.index >= evidence.onset]

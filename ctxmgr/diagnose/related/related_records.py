@@ -214,7 +214,8 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
         return CauseExplanation(found)
     about.sort(key=lambda each: each.id not in _cited(found))  # the calls that the cause quotes come first
     entry, said = about[0], evidence.text(about[0])
-    details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
+    # Of an answer that refuses nothing, no member says more than the answer itself, which is quoted.
+    details = error_details(entry, said, f"{found.cause}\n{found.next_step}") if evidence.has_failed(entry) else ""
     defined = find_definitions(evidence, about)
     described = {each.entry for each in defined}
     related = [*defined, *_list_related_lines(evidence, about, found, beside=described)]
