@@ -12,7 +12,7 @@ from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.items import answers, find_ids
-from ctxmgr.diagnose.evidence.texts import clip_ends, code, plain_name
+from ctxmgr.diagnose.evidence.texts import clip_ends, code, join_texts, plain_name
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -231,7 +231,7 @@ def _choose_look_behind_answer(evidence: Evidence, step: EntryView) -> str:
     outdated = find_look_before_change(evidence, step)
     if evidence.possible_changes(same[0], same[-1]) and (outdated is not None or not _LOOKS_UP.match(step.action)):
         # It may show a fault still, of which the repeated answer only tells the effect.
-        again = "" if outdated is None else f"Make {evidence.source(outdated)} again: it showed a fault, and changes followed. "
+        again = "" if outdated is None else f"{_describe_look_again(evidence, outdated)} "
         return (
             f"{again}What was done in between has not changed the answer: see on what else it depends that no call has looked "
             "at or set, change that, and ask again then. If nothing is left, tell the user what it says, and ask."
@@ -251,6 +251,14 @@ def find_look_before_change(evidence: Evidence, step: EntryView) -> EntryView | 
         if newest and _FAULT.search(evidence.text(entry)) and evidence.possible_changes(entry, step):
             return entry
     return None
+
+
+def _describe_look_again(evidence: Evidence, look: EntryView) -> str:
+    """Return the advice to make a look again, with the first states in it that are off or missing."""
+    lines = [line.strip() for line in evidence.text(look).split("\n") if _FAULT.search(line)]
+    states = [code(line, 60) for line in lines if _STATE_LINE.fullmatch(line)][:_MOST_STATES]
+    shown = f"it showed {join_texts(states)}" if states else "it showed what may be a fault"
+    return f"Make {evidence.source(look)} again: {shown}, and changes followed."
 
 
 def _has_machine(evidence: Evidence) -> bool:
@@ -279,6 +287,8 @@ _LOOK = lazy_pattern(
 _FAULT = lazy_pattern(
     r"(?i)\b(?:no|not|none|cannot|can't|never|off|disabled|disconnected|missing|denied|locked|expired|inactive|blocked|error|fail\w*)\b"
 )
+# `Data Roaming Enabled: No`
+_STATE_LINE, _MOST_STATES = lazy_pattern(r"[A-Za-z][\w ./-]{1,40}: [\w.%/-]{1,20}(?: [\w.%/-]{1,20}){0,2}"), 2
 _LOOKS_UP = lazy_pattern(
     r"(?:\w+(?:__|\.))?(?:search|find|look_?up|query|get|list|read|fetch|show|describe|count|check|verify)(?=[_A-Z]|$)"
 )

@@ -81,7 +81,7 @@ def test_a_look_that_showed_a_fault_is_made_again_after_a_change() -> None:
     told = contrast(evidence(status, card, Call("reseat_sim", {}, "done"), status, Call("reboot_device", {}, "done"), status))
 
     assert told is not None
-    assert "your check_sim call" in told.next_step
+    assert "your check_sim call at 10:00 again: it showed what may be a fault" in told.next_step
     assert any("No SIM card" in quote.text for quote in told.evidence)
     fine = Call("check_sim", {}, "The card is active")
     told = contrast(
@@ -89,3 +89,15 @@ def test_a_look_that_showed_a_fault_is_made_again_after_a_change() -> None:
     )
     assert told is not None
     assert "check_sim" not in told.next_step
+
+
+def test_the_states_that_a_look_showed_are_named() -> None:
+    """A reader sees which ones may matter, and that nothing else is claimed of them."""
+    test, network = (
+        Call("run_test", {}, "no connection"),
+        Call("check_network", {}, "Signal: none\nRoaming enabled: No\nType: 5G"),
+    )
+    told = contrast(evidence(test, network, Call("reseat_sim", {}, "done"), test, Call("reboot_device", {}, "done"), test))
+
+    assert told is not None
+    assert "it showed `Signal: none` and `Roaming enabled: No`, and changes followed" in told.next_step

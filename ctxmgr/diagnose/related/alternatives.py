@@ -1,8 +1,8 @@
 """Find what the record offers instead of what is refused.
 
-That is a thing that an answer lists, a value in the form of the error's example, the id beside another field, a free one of
-the same kind, a place with room, another release, a tool that the error advises, or an installed version that the project
-requires.
+That is a value in the form of the error's example, the id beside another field, a free one of the same kind, a place with
+room, another release, a tool that the error advises, or an installed version that the project requires. What is said of the
+arguments themselves stands in `ctxmgr.diagnose.related.arguments`.
 """
 
 from __future__ import annotations
@@ -12,22 +12,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.diagnose.errors.lines import is_advice, telling_line
-from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
+from ctxmgr.diagnose.errors.lines import is_advice
+from ctxmgr.diagnose.evidence import Evidence, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
-from ctxmgr.diagnose.related.definitions import IDENTIFIER, find_kind, list_subjects, list_values
+from ctxmgr.diagnose.related.arguments import Alternative, compare_arguments, find_last_resorts, mask_digits
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
-
-
-class Alternative(NamedTuple):
-    """The cause and the step, as sentences."""
-
-    cause: str
-    step: str
-
 
 FREE_INSTEAD = "Leave "
 """The beginning of a step that names what is free in place of what somebody holds."""
@@ -57,31 +49,13 @@ _WANTS = lazy_pattern(
     re.MULTILINE,
 )
 _SHOWS_VERSION = lazy_pattern(r"^(?P<program>[a-z]{2,10})[\d.]*\s(?:--version|-v|-V|version)$")
-_WANTED = lazy_pattern(
-    r"(?i)\b(?:total|price|due|owed|expected|required|sum|amount)\b[^\n\d]{0,30}?(\d(?:[\d,]*\d)?(?:\.\d+)?)(?!\w)"
-    r"[^\n\d]{1,20}?\b(?:but|paid|got|given|received|sent|provided)\b[^\n\d]{0,30}?(\d(?:[\d,]*\d)?(?:\.\d+)?)(?!\w)"
-)
-"""The sum that is wanted, and the one that was given."""
-_TOO_LITTLE = lazy_pattern(r"(?i)not enough|insufficient|too (?:low|little|few)|exceeds?\b|over(?:draft|drawn)|balance")
-_GONE = lazy_pattern(r"(?i)not found|does not exist|no longer|already (?:used|redeemed|spent)|used up|no such")
-_KIND_WORD = lazy_pattern(r"[a-z]{2,}")
-_NO_KIND = frozenset(("id", "number", "no", "code", "name", "value", "key", "is", "the"))
-"""Words for an identifier that do not say of what."""
-_LISTED = lazy_pattern(
-    r"(?:[`'\"][\w .-]{2,40}[`'\"](?:, |,? (?:or|and|o|u|y|oder|und|ou|et|e) )){1,9}[`'\"][\w .-]{2,40}[`'\"]"
-)
-_OPTION = lazy_pattern(r"[`'\"]([\w .-]{2,40})[`'\"]")
 _MOST_TEXT, _MOST_NAMED = 6_000, 4
 
 
 def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
     """Yield what the record offers instead of what calls were refused, the surest first."""
-    # A command has no named arguments, and its output may be anything; an answer that refuses nothing needs no other ones.
-    of_arguments = (
-        _find_multiple, _find_less_left, _find_other_kind, _find_offered_choice, _find_spent, _find_listed_instead,
-    )  # fmt: skip
     for found in (
-        *(find(evidence, steps) for find in of_arguments if evidence.has_failed(steps[0]) and not command_of(steps[0])),
+        *compare_arguments(evidence, steps),
         _find_other_field(evidence, steps),
         _find_value_in_form(evidence, steps),
         _find_own_holder(evidence, steps),
@@ -91,160 +65,10 @@ def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alt
         _find_installed_version(evidence, steps),
         _find_other_release(evidence, steps),
         _find_advised_tool(evidence, steps),
+        *find_last_resorts(evidence, steps),
     ):
         if found is not None:
             yield found
-
-
-def _find_multiple(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return that the wanted sum is the given one times the length of a list in the call, such as that of its passengers."""
-    if not (match := _WANTED.search(evidence.text(steps[0])[:_MOST_TEXT])):
-        return None
-    wanted, given = (float(each.replace(",", "")) for each in match.groups())
-    times = wanted / given if given else 0
-    fields = fields_of(steps[0])
-    names = [name for name, value in fields.items() if isinstance(value, list) and 1 < times == len(cast("list[Any]", value))]
-    if not names:
-        return None
-    return Alternative(
-        f"{code(match[1], 20)} is {times:.0f} times {code(match[2], 20)}, and the call has {times:.0f} {join_names(names)}: "
-        "the amount may be that of one of them.",
-        f"Let the amounts come to {code(match[1], 20)}; ask the user first, if only {code(match[2], 20)} was agreed.",
-    )
-
-
-def _find_less_left(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return that a call takes more of something than the newest answer says there is of it."""
-    said = evidence.text(steps[0])[:_MOST_TEXT]
-    taken: dict[str, tuple[str, float]] = {}
-    for own in find_objects(steps[0].input) if _TOO_LITTLE.search(said) else ():
-        number = _only_number(own)
-        name = next((value for value in own.values() if isinstance(value, str) and IDENTIFIER.fullmatch(value)), None)
-        if number is not None and name is not None:
-            taken[name] = number
-    # If the answer names one of several, it is about that one.
-    names = [name for name in taken if name in said] or list(taken)
-    for name in names[:_MOST_NAMED]:
-        left = _find_newest_number(evidence, steps[0], name)
-        if left is not None and left[1] < taken[name][1]:
-            member, number, entry = left
-            return Alternative(
-                f"The call has {code(f'{taken[name][0]} {taken[name][1]:g}', 60)} for {code(name, 60)}, and "
-                f"{evidence.source(entry)} shows {code(f'{member} {number:g}', 60)} of it.",
-                f"Take no more than {code(f'{number:g}', 20)} of {code(name, 60)}, and ask the user how to cover the rest.",
-            )
-    return None
-
-
-def _find_newest_number(evidence: Evidence, step: EntryView, name: str) -> tuple[str, float, EntryView] | None:
-    """Return the only number that the newest answer has in the object with this id, as (member, value, answer)."""
-    for entry in evidence.latest_before(step.index):
-        if name in evidence.text(entry) and evidence.has_succeeded(entry):
-            held = next((each for each in find_objects(entry.output) if each.get("id") == name), None)
-            if held is not None and (number := _only_number(held)) is not None:
-                return *number, entry
-    return None
-
-
-def _only_number(fields: dict[str, Any]) -> tuple[str, float] | None:
-    """Return the name and the value of the only number of an object."""
-    numbers = [(name, float(value)) for name, value in fields.items() if type(value) in (int, float)]
-    return numbers[0] if len(numbers) == 1 else None
-
-
-def _find_other_kind(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return that the user gave a value under another name than the argument that has it: a phone number as a customer's id."""
-    line = evidence.text(steps[0])[:_MOST_TEXT]
-    for name, value in fields_of(steps[0]).items():
-        if not isinstance(value, str) or not 3 < len(value) < 60 or value not in line:  # the answer names what it does not know
-            continue
-        argument = _kind_words(name)
-        called = re.compile(
-            rf"\bmy ((?:[A-Za-z]+ )?[A-Za-z]+)(?: is| here is|:|,)? [`'\"*]{{0,3}}{re.escape(value)}(?!\w)", re.IGNORECASE
-        )
-        for message in reversed(evidence.user_texts):
-            match = called.search(message.text)
-            words = _kind_words(match[1]) if match else set[str]()
-            if match and words and argument and words.isdisjoint(argument):
-                return Alternative(
-                    f"{code(value, 60)} is the user's {match[1].casefold()}, and the call gives it as {code(name, 40)}.",
-                    f"Look for a call that takes the user's {match[1].casefold()}, or ask the user for {code(name, 40)}.",
-                )
-    return None
-
-
-def _kind_words(text: str) -> set[str]:
-    """Return the words of a name or a text that say what a value is of."""
-    return set(_KIND_WORD.findall(text.casefold())) - _NO_KIND
-
-
-def _find_offered_choice(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return the argument that the answer is about, if the answer lists values in quotes, and the argument has another one."""
-    said = evidence.text(steps[0])[:_MOST_TEXT]
-    listed = _LISTED.search(said)
-    options = _OPTION.findall(listed[0]) if listed else []
-    if not all(plain_name(word) for option in options for word in option.split()):
-        return None
-    words = _kind_words(said)
-    for name, value in fields_of(steps[0]).items():
-        own = _kind_words(name)
-        if options and isinstance(value, str) and value not in options and own and own <= words:
-            choices = join_names(options)
-            return Alternative(
-                f"The answer offers {choices}, and the call gives {code(value, 40)} as {code(name, 40)}.",
-                f"Give {code(name, 40)} the one of {choices} that the user wants; ask, if none fits.",
-            )
-    return None
-
-
-def _find_spent(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return the call that worked with what is not found any more: a certificate that a booking used up."""
-    said = evidence.text(steps[0])[:_MOST_TEXT]
-    names = [each for each in IDENTIFIER.findall(said) if each in call_input(steps[0])] if _GONE.search(said) else []
-    for other in evidence.entries_before(steps[0].index) if names else ():
-        if names[0] in call_input(other) and evidence.has_succeeded(other) and may_change(other):
-            return Alternative(
-                f"{capital(evidence.source(other))} had {code(names[0], 60)} too, and worked: it may have used it up.",
-                "See with a look-up whether it is still there; if not, take another one, and ask the user which.",
-            )
-    return None
-
-
-def _find_listed_instead(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return what an answer lists under the kind of the thing that is not found: a customer's payment methods."""
-    line = telling_line(evidence, steps[0])
-    name = next(list_subjects(steps[0], line), "")
-    kind = find_kind(line, name) if name in line else ""
-    # Only what belongs to something else that the call names: other customers have other ones.
-    owners = [each for each in list_values(fields_of(steps[0])) if IDENTIFIER.fullmatch(each) and each != name]
-    for entry in evidence.entries_before(steps[0].index) if kind else ():
-        shown = f"{call_input(entry)}\n{evidence.text(entry)}"
-        if not evidence.has_succeeded(entry) or not any(each in shown for each in owners):
-            continue
-        for fields in find_objects(evidence.text(entry)):
-            listed = fields.get(f"{kind}s", fields.get(kind))
-            names = [each for each in _list_names_of(listed) if plain_name(each)]
-            if names and name not in names:
-                there = f"{capital(evidence.source(entry))} lists {code(f'{kind}s' if f'{kind}s' in fields else kind, 40)}:"
-                return Alternative(
-                    f"{there} {join_names(names, 6)}. {code(name, 60)} is not among them.",
-                    f"Take one of {join_names(names, 6)} that the user agrees to; if none fits, tell the user which there are.",
-                )
-    return None
-
-
-def _list_names_of(listed: Any) -> list[str]:
-    """Return the names of things in a JSON value: the keys of objects in an object, or the ids of objects in a list."""
-    if isinstance(listed, dict):
-        members = cast("dict[str, Any]", listed)
-        return list(members) if all(isinstance(each, dict) for each in members.values()) else []
-    items = cast("list[Any]", listed) if isinstance(listed, list) else []
-    ids = [cast("dict[str, Any]", each).get("id") if isinstance(each, dict) else each for each in items]
-    return [each for each in ids if isinstance(each, str) and IDENTIFIER.fullmatch(each)]
-
-
-def _mask_digits(name: str) -> str:
-    return re.sub(r"\d+", "9", name)
 
 
 def _find_value_in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
@@ -254,11 +78,7 @@ def _find_value_in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
         for message in reversed(evidence.user_texts):
             name = next(
                 # The example itself is no name given by the user.
-                (
-                    each
-                    for each in _NAME.findall(message.text)
-                    if _mask_digits(each) == _mask_digits(example) and each != example
-                ),
+                (each for each in _NAME.findall(message.text) if mask_digits(each) == mask_digits(example) and each != example),
                 None,
             )
             if name is not None:
@@ -288,7 +108,7 @@ def _find_free_sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
         parts = re.split(r"\}\s*,|\n", text)
         free = [
             name for part in parts if _FREE.search(part) and not _HELD.search(part)
-            for name in _NAME.findall(part)[:1] if name != own and _mask_digits(name) == _mask_digits(own) and plain_name(name)
+            for name in _NAME.findall(part)[:1] if name != own and mask_digits(name) == mask_digits(own) and plain_name(name)
         ]  # fmt: skip
         if free:
             names = join_names(dict.fromkeys(free), _MOST_NAMED)

@@ -31,7 +31,8 @@ from ctxmgr.diagnose.evidence.messages import is_forbidden, split_sentences, use
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
-from ctxmgr.diagnose.related.alternatives import FREE_INSTEAD, Alternative, alternatives
+from ctxmgr.diagnose.related.alternatives import FREE_INSTEAD, alternatives
+from ctxmgr.diagnose.related.arguments import Alternative
 from ctxmgr.diagnose.related.definitions import find_definitions
 from ctxmgr.diagnose.related.related_lines import COMMON, MOST_NAMES, RelatedLine, find_names, find_related_lines
 from ctxmgr.text.patterns import lazy_pattern
@@ -228,8 +229,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     related, texts = others, reasons(evidence, about, _MOST_REASON)
     # If the error says what to do, other records may be quoted, but nobody is sent to look at them.
     looks = [each for each in related if each.of_failure or each.by_user or found.kind not in _STATED]
-    other = next(alternatives(evidence, about), Alternative("", ""))
-    found = _drop_unknown(entry, found, texts, other) if evidence.has_failed(entry) else found
+    found, other = _choose_alternative(evidence, about, found, texts)
     person = (
         None if other.step and found.kind == "unknown" else _find_sentence_of_person(evidence, entry, find_topic(said), found)
     )
@@ -262,12 +262,20 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     )  # fmt: skip
 
 
-def _drop_unknown(entry: EntryView, found: Diagnosis, texts: Sequence[str], other: Alternative) -> Diagnosis:
-    """Return a diagnosis that does not call the cause unknown if what is said beside it tells what is wrong."""
-    stated = other.cause or (not command_of(entry) and any(map(states_reason, "".join(texts[:1]).split(" ⏎ "))))
-    if not stated or not found.cause.startswith(_UNKNOWN):
-        return found
-    return found.model_copy(update={"cause": capital(found.cause.removeprefix(_UNKNOWN))})
+def _choose_alternative(
+    evidence: Evidence, about: Sequence[EntryView], found: Diagnosis, texts: Sequence[str]
+) -> tuple[Diagnosis, Alternative]:
+    """Return what the record offers instead, and the diagnosis beside it.
+
+    The diagnosis does not call the cause unknown if what is said beside it tells what is wrong.
+    """
+    other = next(alternatives(evidence, about), Alternative("", ""))
+    stated = other.cause or (not command_of(about[0]) and any(map(states_reason, "".join(texts[:1]).split(" ⏎ "))))
+    if stated and found.cause.startswith(_UNKNOWN) and evidence.has_failed(about[0]):
+        found = found.model_copy(update={"cause": capital(found.cause.removeprefix(_UNKNOWN))})
+    if other.alone:
+        found, other = found.model_copy(update={"next_step": other.step}), other._replace(step="")
+    return found, other
 
 
 def _cited(found: Diagnosis) -> set[str]:

@@ -1,0 +1,289 @@
+"""Compare the arguments of a refused call with what the record says of them.
+
+A sum is that of one of several, less is left than the call takes, a value is of another kind or is not among those that an
+answer lists. Of a call whose arguments say nothing more, it is told which have no value, whom to ask for another one, and
+what the record names that no call has looked up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, cast
+
+from ctxmgr.diagnose.errors.lines import telling_line
+from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, only_looks, tool_phrase
+from ctxmgr.diagnose.evidence.items import find_objects
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
+from ctxmgr.diagnose.related.definitions import IDENTIFIER, find_kind, list_subjects, list_values
+from ctxmgr.text.patterns import lazy_pattern, word_set
+from ctxmgr.types.view import EntryView
+
+
+class Alternative(NamedTuple):
+    """The cause and the step, as sentences. ``alone``: the step takes the place of any other."""
+
+    cause: str
+    step: str
+    alone: bool = False
+
+
+_WANTED = lazy_pattern(
+    r"(?i)\b(?:total|price|due|owed|expected|required|sum|amount)\b[^\n\d]{0,30}?(\d(?:[\d,]*\d)?(?:\.\d+)?)(?!\w)"
+    r"[^\n\d]{1,20}?\b(?:but|paid|got|given|received|sent|provided)\b[^\n\d]{0,30}?(\d(?:[\d,]*\d)?(?:\.\d+)?)(?!\w)"
+)
+"""The sum that is wanted, and the one that was given."""
+_TOO_LITTLE = lazy_pattern(r"(?i)not enough|insufficient|too (?:low|little|few)|exceeds?\b|over(?:draft|drawn)|balance")
+_GONE = lazy_pattern(r"(?i)not found|does not exist|no longer|already (?:used|redeemed|spent)|used up|no such")
+_KIND_WORD = lazy_pattern(r"[a-z]{2,}")
+_NO_KIND = frozenset(("id", "number", "no", "code", "name", "value", "key", "is", "the"))
+"""Words for an identifier that do not say of what."""
+_PERSONAL = word_set(
+    "phone mobile cell telephone email mail zip postal postcode name address birth birthday passport card handle nickname"
+)
+"""Words for what identifies a person, and no other thing."""
+_LISTED = lazy_pattern(
+    r"(?:[`'\"][\w .-]{2,40}[`'\"](?:, |,? (?:or|and|o|u|y|oder|und|ou|et|e) )){1,9}[`'\"][\w .-]{2,40}[`'\"]"
+)
+_OPTION = lazy_pattern(r"[`'\"]([\w .-]{2,40})[`'\"]")
+_MOST_TEXT, _MOST_NAMED = 6_000, 4
+_NO_VALUE = lazy_pattern(r"NoneType|\bnull\b|\bundefined\b|\bnil\b|(?i:must not be (?:none|null|empty)|required)")
+_NOT_KNOWN = lazy_pattern(
+    r"(?i)not (?:be )?found|no such|(?:does not|doesn't|do not) exist|unknown|nicht gefunden|introuvable|no existe"
+    r"|no (?:se )?(?:ha )?encontr|n[ãa]o (?:existe|encontrad)"
+)
+_REFERS = lazy_pattern(r"(?i)(?:^|_)ids?$|[a-z]Ids?$")
+"""The name of a member whose value names another thing."""
+_LEAST_SHOWN, _MOST_UNREAD = 3, 3
+
+
+def compare_arguments(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
+    """Yield what the record says of arguments that a tool refused, the surest first."""
+    # A command has no named arguments, and its output may be anything; an answer that refuses nothing needs no other ones.
+    if not evidence.has_failed(steps[0]) or command_of(steps[0]):
+        return
+    for find in (
+        _find_multiple, _find_less_left, _find_other_kind, _find_offered_choice, _find_spent, _find_listed_instead,
+        _find_missing_values,
+    ):  # fmt: skip
+        if (found := find(evidence, steps)) is not None:
+            yield found
+
+
+def find_last_resorts(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
+    """Yield what can be done where nothing else is known: ask the user for another value, look up what is named."""
+    if command_of(steps[0]):
+        return
+    found = _find_wrong_by_user(evidence, steps) if evidence.has_failed(steps[0]) else _find_not_looked_up(evidence, steps)
+    if found is not None:
+        yield found
+
+
+def _find_missing_values(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the arguments without a value, if the tool stumbles over one that has none."""
+    names = [name for name, value in fields_of(steps[0]).items() if value is None and plain_name(name)]
+    if not names or not _NO_VALUE.search(evidence.text(steps[0])[:_MOST_TEXT]):
+        return None
+    shown = join_names(names, 4)
+    return Alternative(
+        f"The call gives no value for {shown}, and the tool stumbles over one that is missing.",
+        f"Leave {shown} out, or give an empty text; ask the user for what has to be known.",
+        alone=True,
+    )
+
+
+def _find_wrong_by_user(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return which value of the user the tool does not know: another one is a guess, and only the user can tell."""
+    line = telling_line(evidence, steps[0])
+    given = [value for value in list_values(fields_of(steps[0])) if plain_name(value) and len(value) >= _LEAST_SHOWN]
+    wrong = [value for value in given if value in line and evidence.was_said_by_user(value)]
+    if not wrong or not _NOT_KNOWN.search(line):
+        return None
+    name = code(wrong[0], 60)
+    return Alternative(
+        f"The user gave {name}, and the tool does not know it.",
+        f"Tell the user that {name} is not found, and ask for the right one or for another way to find it; do not try others.",
+        alone=True,
+    )
+
+
+def _find_not_looked_up(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return things that answers refer to and no call has named, of kinds that a look-up of this session takes."""
+    # The look-up with the fewest arguments needs least beside the name.
+    looks = {
+        mask_digits(value): entry
+        for entry in sorted(evidence.recent, key=lambda each: -len(fields_of(each)))
+        if only_looks(entry) and evidence.has_succeeded(entry) and not command_of(entry)
+        for value in list_values(fields_of(entry))
+        if IDENTIFIER.fullmatch(value)
+    }
+    asked = "\n".join(call_input(entry) for entry in evidence.recent)
+    unread: dict[str, EntryView] = {}
+    for entry in evidence.latest_before(steps[0].index) if looks else ():
+        for fields in find_objects(evidence.text(entry)) if evidence.has_succeeded(entry) else ():
+            for name, value in fields.items():
+                for each in list_values(value) if _REFERS.search(name) else ():
+                    if mask_digits(each) in looks and each not in asked and plain_name(each):
+                        unread.setdefault(each, looks[mask_digits(each)])
+    names = list(unread)[:_MOST_UNREAD]
+    if not names:
+        return None
+    them = "them" if len(names) > 1 else "it"
+    return Alternative(
+        "", f"Look up {join_names(names)} with {tool_phrase(unread[names[0]])}: no call has asked for {them} yet."
+    )
+
+
+def mask_digits(name: str) -> str:
+    """Return the form of a name: each number in it as 9."""
+    return re.sub(r"\d+", "9", name)
+
+
+def _find_multiple(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return that the wanted sum is the given one times the length of a list in the call, such as that of its passengers."""
+    if not (match := _WANTED.search(evidence.text(steps[0])[:_MOST_TEXT])):
+        return None
+    wanted, given = (float(each.replace(",", "")) for each in match.groups())
+    times = wanted / given if given else 0
+    fields = fields_of(steps[0])
+    names = [name for name, value in fields.items() if isinstance(value, list) and 1 < times == len(cast("list[Any]", value))]
+    if not names:
+        return None
+    return Alternative(
+        f"{code(match[1], 20)} is {times:.0f} times {code(match[2], 20)}, and the call has {times:.0f} {join_names(names)}: "
+        "the amount may be that of one of them.",
+        f"Let the amounts come to {code(match[1], 20)}; ask the user first, if only {code(match[2], 20)} was agreed.",
+    )
+
+
+def _find_less_left(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return that a call takes more of something than the newest answer says there is of it."""
+    said = evidence.text(steps[0])[:_MOST_TEXT]
+    taken: dict[str, tuple[str, float]] = {}
+    for own in find_objects(steps[0].input) if _TOO_LITTLE.search(said) else ():
+        number = _only_number(own)
+        name = next((value for value in own.values() if isinstance(value, str) and IDENTIFIER.fullmatch(value)), None)
+        if number is not None and name is not None:
+            taken[name] = number
+    # If the answer names one of several, it is about that one.
+    names = [name for name in taken if name in said] or list(taken)
+    for name in names[:_MOST_NAMED]:
+        left = _find_newest_number(evidence, steps[0], name)
+        if left is not None and left[1] < taken[name][1]:
+            member, number, entry = left
+            return Alternative(
+                f"The call has {code(f'{taken[name][0]} {taken[name][1]:g}', 60)} for {code(name, 60)}, and "
+                f"{evidence.source(entry)} shows {code(f'{member} {number:g}', 60)} of it.",
+                f"Take no more than {code(f'{number:g}', 20)} of {code(name, 60)}, and ask the user how to cover the rest.",
+            )
+    return None
+
+
+def _find_newest_number(evidence: Evidence, step: EntryView, name: str) -> tuple[str, float, EntryView] | None:
+    """Return the only number that the newest answer has in the object with this id, as (member, value, answer)."""
+    for entry in evidence.latest_before(step.index):
+        if name in evidence.text(entry) and evidence.has_succeeded(entry):
+            held = next((each for each in find_objects(entry.output) if each.get("id") == name), None)
+            if held is not None and (number := _only_number(held)) is not None:
+                return *number, entry
+    return None
+
+
+def _only_number(fields: dict[str, Any]) -> tuple[str, float] | None:
+    """Return the name and the value of the only number of an object."""
+    numbers = [(name, float(value)) for name, value in fields.items() if type(value) in (int, float)]
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def _find_other_kind(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return that the user gave a value under another name than the argument that has it: a phone number as a customer's id."""
+    line = evidence.text(steps[0])[:_MOST_TEXT]
+    for name, value in fields_of(steps[0]).items():
+        if not isinstance(value, str) or not 3 < len(value) < 60 or value not in line:  # the answer names what it does not know
+            continue
+        argument = _kind_words(name)
+        called = re.compile(
+            rf"\bmy ((?:[A-Za-z]+ )?(?!is\b)[A-Za-z]+)(?: is| here is|:|,)? [`'\"*]{{0,3}}{re.escape(value)}(?!\w)",
+            re.IGNORECASE,
+        )
+        for message in reversed(evidence.user_texts):
+            match = called.search(message.text)
+            words = _kind_words(match[1]) if match else set[str]()
+            # A claim may well be a ticket, but a phone number is never one.
+            if match and words & _PERSONAL and argument and words.isdisjoint(argument):
+                return Alternative(
+                    f"{code(value, 60)} is the user's {match[1].casefold()}, and the call gives it as {code(name, 40)}.",
+                    f"Look for a call that takes the user's {match[1].casefold()}, or ask the user for {code(name, 40)}.",
+                )
+    return None
+
+
+def _kind_words(text: str) -> set[str]:
+    """Return the words of a name or a text that say what a value is of."""
+    return set(_KIND_WORD.findall(text.casefold())) - _NO_KIND
+
+
+def _find_offered_choice(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the argument that the answer is about, if the answer lists values in quotes, and the argument has another one."""
+    said = evidence.text(steps[0])[:_MOST_TEXT]
+    listed = _LISTED.search(said)
+    options = _OPTION.findall(listed[0]) if listed else []
+    if not all(plain_name(word) for option in options for word in option.split()):
+        return None
+    words = _kind_words(said)
+    for name, value in fields_of(steps[0]).items():
+        own = _kind_words(name)
+        if options and isinstance(value, str) and value not in options and own and own <= words:
+            choices = join_names(options)
+            return Alternative(
+                f"The answer offers {choices}, and the call gives {code(value, 40)} as {code(name, 40)}.",
+                f"Give {code(name, 40)} the one of {choices} that the user wants; ask, if none fits.",
+            )
+    return None
+
+
+def _find_spent(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the call that worked with what is not found any more: a certificate that a booking used up."""
+    said = evidence.text(steps[0])[:_MOST_TEXT]
+    names = [each for each in IDENTIFIER.findall(said) if each in call_input(steps[0])] if _GONE.search(said) else []
+    for other in evidence.entries_before(steps[0].index) if names else ():
+        if names[0] in call_input(other) and evidence.has_succeeded(other) and may_change(other):
+            return Alternative(
+                f"{capital(evidence.source(other))} had {code(names[0], 60)} too, and worked: it may have used it up.",
+                "See with a look-up whether it is still there; if not, take another one, and ask the user which.",
+            )
+    return None
+
+
+def _find_listed_instead(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return what an answer lists under the kind of the thing that is not found: a customer's payment methods."""
+    line = telling_line(evidence, steps[0])
+    name = next(list_subjects(steps[0], line), "")
+    kind = find_kind(line, name) if name in line else ""
+    # Only what belongs to something else that the call names: other customers have other ones.
+    owners = [each for each in list_values(fields_of(steps[0])) if IDENTIFIER.fullmatch(each) and each != name]
+    for entry in evidence.entries_before(steps[0].index) if kind else ():
+        shown = f"{call_input(entry)}\n{evidence.text(entry)}"
+        if not evidence.has_succeeded(entry) or not any(each in shown for each in owners):
+            continue
+        for fields in find_objects(evidence.text(entry)):
+            listed = fields.get(f"{kind}s", fields.get(kind))
+            names = [each for each in _list_names_of(listed) if plain_name(each)]
+            if names and name not in names:
+                there = f"{capital(evidence.source(entry))} lists {code(f'{kind}s' if f'{kind}s' in fields else kind, 40)}:"
+                return Alternative(
+                    f"{there} {join_names(names, 6)}. {code(name, 60)} is not among them.",
+                    f"Take one of {join_names(names, 6)} that the user agrees to; if none fits, tell the user which there are.",
+                )
+    return None
+
+
+def _list_names_of(listed: Any) -> list[str]:
+    """Return the names of things in a JSON value: the keys of objects in an object, or the ids of objects in a list."""
+    if isinstance(listed, dict):
+        members = cast("dict[str, Any]", listed)
+        return list(members) if all(isinstance(each, dict) for each in members.values()) else []
+    items = cast("list[Any]", listed) if isinstance(listed, list) else []
+    ids = [cast("dict[str, Any]", each).get("id") if isinstance(each, dict) else each for each in items]
+    return [each for each in ids if isinstance(each, str) and IDENTIFIER.fullmatch(each)]

@@ -1,0 +1,158 @@
+"""What is said of the arguments of a refused call, and when nothing is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctxmgr.diagnose import contrast
+from tests.diagnose.build import Call, Said, evidence, failed
+from tests.diagnose.related.test_alternatives import THRICE, answer, refused
+
+
+def booking(people: int, price: int) -> dict[str, Any]:
+    """Return the arguments of a booking."""
+    return {
+        "user": "ann_1",
+        "passengers": [{"name": f"p{n}"} for n in range(people)],
+        "pay": [{"id": "card_7", "amount": price}],
+    }
+
+
+def test_a_sum_for_one_of_several_is_named() -> None:
+    """The wanted sum is the given one times the passengers."""
+    told = answer(*refused("book", booking(3, 1625), "payment does not add up, total price is 4,875, but paid 1625"))
+
+    assert "`4,875` is 3 times `1625`" in told.cause
+    assert "3 `passengers`" in told.cause
+    assert "`4,875`" in told.next_step
+
+
+@pytest.mark.parametrize(("people", "wanted"), [(2, 4875), (3, 4874), (1, 1625)])
+def test_another_sum_is_not_explained_by_a_list(people: int, wanted: int) -> None:
+    """Without such a list, or with a remainder, nothing is said."""
+    told = answer(*refused("book", booking(people, 1625), f"payment does not add up, total price is {wanted}, but paid 1625"))
+
+    assert " times `1625`" not in told.cause
+
+
+@pytest.mark.parametrize(("left", "said"), [(39, True), (57, False), (80, False)])
+def test_less_left_than_the_call_takes_is_named(left: int, said: bool) -> None:
+    """The newest answer says how much there is of what is too little."""
+    profile = Call("get_user", {}, f'{{"cards": [{{"id": "gift_card_71", "amount": {left}}}]}}')
+    given = {"pay": [{"payment_id": "gift_card_71", "amount": 57}]}
+    told = answer(profile, *refused("book", given, "Not enough balance in gift_card_71"))
+
+    assert ("The call has `amount 57` for `gift_card_71`" in told.cause) == said
+
+
+def test_a_value_of_another_kind_is_named() -> None:
+    """The user's phone number is no customer id."""
+    failing = refused("get_customer", {"customer_id": "555-123"}, "no customer with ID '555-123'")
+    told = answer(Said("My phone number is 555-123."), *failing)
+
+    assert "`555-123` is the user's phone number" in told.cause
+    assert "`customer_id`" in told.next_step
+    told = answer(Said("My customer number is 555-123."), *failing)
+    assert "is the user's" not in told.cause
+
+
+def test_an_argument_gets_one_of_the_offered_values() -> None:
+    """An answer in any language that lists values in quotes, and names the argument in its words."""
+    message = "Estado de pago inválido. Use 'al contado', 'credito' o 'cuotas'."
+    told = answer(*refused("create_order", {"metodo": "x9", "estado_pago": "pendiente"}, message))
+
+    assert "`pendiente` as `estado_pago`" in told.cause
+    assert "`al contado`, `credito` and `cuotas`" in told.next_step
+    told = answer(*refused("create_order", {"metodo": "x9", "estado_pago": "credito"}, message))
+    assert "the call gives" not in told.cause
+    told = answer(*[failed("order --estado-pago pendiente", message)] * THRICE)
+    assert "the call gives" not in told.cause
+
+
+def test_what_an_earlier_call_may_have_used_up_is_named() -> None:
+    """Only a call that changes something, worked, and had it."""
+    first = {"pay": [{"payment_id": "certificate_48", "amount": 55}]}
+    failing = refused(
+        "update_booking", {"pay": [{"payment_id": "certificate_48", "amount": 9}]}, "method certificate_48 not found"
+    )
+    told = answer(Call("create_booking", first, "booked"), *failing)
+    assert "Your create_booking call at 10:00 had `certificate_48` too, and worked" in told.cause
+    for other in (Call("get_booking", first, "booked"), Call("create_booking", first, "refused", "error")):
+        assert "used it up" not in answer(other, *failing).cause
+
+
+_PROFILE = '{"id": "ada_7", "payment_methods": {"certificate_48": {"amount": 150.0}, "gift_card_71": {"amount": 35.0}}}'
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        (_PROFILE, True),
+        ('{"id": "ada_7", "payment_methods": [{"id": "certificate_48"}, {"id": "gift_card_71"}]}', True),
+        (_PROFILE.replace("ada_7", "bob_1"), False),
+        (_PROFILE.replace("gift_card_71", "credit_card_78"), False),
+        (_PROFILE.replace("payment_methods", "passengers"), False),
+    ],
+    ids=["object", "list", "another customer", "it is listed", "another kind"],
+)
+def test_what_an_answer_lists_in_place_of_what_is_not_found_is_named(profile: str, said: bool) -> None:
+    """What belongs to the same customer, under the name that the error gives the thing."""
+    given = {"user_id": "ada_7", "pay": [{"payment_id": "credit_card_78"}]}
+    failing = refused("book", given, "Error: Payment method credit_card_78 not found")
+    told = answer(Call("get_user", {}, profile), *failing)
+
+    listed = "lists `payment_methods`: `certificate_48` and `gift_card_71`. `credit_card_78` is not among them."
+    assert (listed in told.cause) == said
+    assert ("Take one of `certificate_48` and `gift_card_71` that the user agrees to" in told.next_step) == said
+
+
+@pytest.mark.parametrize(
+    ("message", "known"),
+    [("Error: no seats are left on this flight", True), ("Internal Server Error", False), ("Error 52", False)],
+)
+def test_what_an_answer_states_is_not_called_unknown(message: str, known: bool) -> None:
+    """An answer that says what is wrong stands beside the cause; one that only says that something is does not explain it."""
+    told = answer(*refused("book", {"flight": "x"}, message))
+
+    assert told.cause.startswith("The book call fails" if known else "Not known why the book call fails")
+
+
+@pytest.mark.parametrize(("given", "said"), [({"name": "Ada", "email": None, "note": None}, True), ({"name": "Ada"}, False)])
+def test_arguments_without_a_value_are_named(given: dict[str, object], said: bool) -> None:
+    """A tool that stumbles over a missing value says not which; the advice on a program's own code is of no use there."""
+    told = answer(*refused("reserve", given, "Error: 'NoneType' object has no attribute 'strip'"))
+
+    assert ("The call gives no value for `email` and `note`" in told.cause) == said
+    assert told.next_step.startswith("Leave `email` and `note` out") == said
+    assert ("traceback" in told.next_step) != said
+
+
+@pytest.mark.parametrize("message", ["Error: Ticket 'T-1001' no existe", "ticket T-1001 not found", "No such ticket: T-1001"])
+def test_a_value_of_the_user_that_is_not_known_is_put_to_the_user(message: str) -> None:
+    """Any other value is a guess; the agent's own value is none of the user's."""
+    told = answer(Said("My claim is T-1001."), *refused("get_ticket", {"ticket": "T-1001"}, message))
+    assert told.next_step.startswith("Tell the user that `T-1001` is not found")
+    assert "Change one thing" not in told.next_step
+
+    told = answer(Said("How is my claim?"), *refused("get_ticket", {"ticket": "T-1001"}, message))
+    assert "Tell the user that `T-1001`" not in told.next_step
+    told = answer(Said("My claim is T-1001."), *refused("get_ticket", {"ticket": "T-1001"}, "T-1001: the service is down"))
+    assert "Tell the user that `T-1001`" not in told.next_step
+
+
+_CUSTOMER = '{"customer_id": "C1", "line_ids": ["L1001", "L1002"], "name": "Plan P10"}'
+
+
+def test_what_no_call_has_looked_up_is_named() -> None:
+    """Of the kinds that a look-up of this session takes, and only what an answer refers to."""
+    looks = [Call("get_customer", {"phone": "555"}, _CUSTOMER), Call("get_line", {"id": "L1001"}, '{"status": "active"}')]
+    tests = [Call("run_speed_test", {}, "Speed test: no connection.")] * THRICE
+    told = contrast(evidence(*looks, *tests, loop=THRICE))
+    assert told is not None
+    assert "Look up `L1002` with get_line: no call has asked for it yet." in told.next_step
+
+    told = contrast(evidence(*looks, Call("get_line", {"id": "L1002"}, "{}"), *tests, loop=THRICE))
+    assert told is not None
+    assert "Look up" not in told.next_step
