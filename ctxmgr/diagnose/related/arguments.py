@@ -55,6 +55,7 @@ _NOT_KNOWN = lazy_pattern(
 )
 _REFERS = lazy_pattern(r"(?i)(?:^|_)ids?$|[a-z]Ids?$")
 """The name of a member whose value names another thing."""
+_AMOUNT = lazy_pattern(r"\d{1,12}(?:\.\d{1,6})?")
 _LEAST_SHOWN, _MOST_UNREAD = 3, 3
 
 
@@ -75,9 +76,10 @@ def find_last_resorts(evidence: Evidence, steps: Sequence[EntryView]) -> Iterato
     """Yield what can be done where nothing else is known: ask the user for another value, look up what is named."""
     if command_of(steps[0]):
         return
-    found = _find_wrong_by_user(evidence, steps) if evidence.has_failed(steps[0]) else _find_not_looked_up(evidence, steps)
-    if found is not None:
-        yield found
+    failed = evidence.has_failed(steps[0])
+    for find in (_find_used_up, _find_wrong_by_user if failed else _find_not_looked_up):
+        if (found := find(evidence, steps)) is not None:
+            yield found
 
 
 def _find_missing_values(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
@@ -91,6 +93,40 @@ def _find_missing_values(evidence: Evidence, steps: Sequence[EntryView]) -> Alte
         f"Leave {shown} out, or give an empty text; ask the user for what has to be known.",
         alone=True,
     )
+
+
+def _find_used_up(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return of what no less is used than its limit, according to the newest answers: ``data_used_gb`` and ``data_limit_gb``.
+
+    Both stand in one object, or in two that have an identifier in common.
+    """
+    limits: list[tuple[str, float, set[str]]] = []
+    uses: dict[str, tuple[float, set[str], EntryView]] = {}
+    for entry in evidence.entries_before(steps[0].index):
+        for fields in find_objects(evidence.text(entry)) if evidence.has_succeeded(entry) else ():
+            names = {value for value in fields.values() if isinstance(value, str) and IDENTIFIER.fullmatch(value)}
+            for name, value in fields.items():
+                number = _read_number(value)
+                if number is not None and "limit" in name:
+                    limits.append((name, number, names))
+                elif number is not None and "used" in name and plain_name(name):
+                    uses.setdefault(name, (number, names, entry))
+    for name, (used, own, entry) in uses.items():
+        limit = next((each for each in limits if each[0] == name.replace("used", "limit") and each[2] & own), None)
+        if limit is not None and used >= limit[1] > 0:
+            return Alternative(
+                f"{capital(evidence.source(entry))} shows {code(f'{name} {used:g}', 50)}, and {code(limit[0], 50)} is only"
+                f" {code(f'{limit[1]:g}', 20)}.",
+                "See whether that limit stops it, and whether more can be added; tell the user first what it costs.",
+            )
+    return None
+
+
+def _read_number(value: Any) -> float | None:
+    """Return a JSON value as a number, also one in a text; None if it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    return float(value) if not isinstance(value, str) or _AMOUNT.fullmatch(value) else None
 
 
 def _find_wrong_by_user(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
@@ -111,21 +147,21 @@ def _find_wrong_by_user(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
 def _find_not_looked_up(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return things that answers refer to and no call has named, of kinds that a look-up of this session takes."""
     # The look-up with the fewest arguments needs least beside the name.
+    made = sorted(evidence.recent, key=lambda each: -len(fields_of(each)))
+    made = [entry for entry in made if only_looks(entry) and evidence.has_succeeded(entry) and not command_of(entry)]
     looks = {
-        mask_digits(value): entry
-        for entry in sorted(evidence.recent, key=lambda each: -len(fields_of(each)))
-        if only_looks(entry) and evidence.has_succeeded(entry) and not command_of(entry)
-        for value in list_values(fields_of(entry))
-        if IDENTIFIER.fullmatch(value)
+        mask_digits(value): entry for entry in made for value in list_values(fields_of(entry)) if IDENTIFIER.fullmatch(value)
     }
+    any_kind = next((entry for entry in made if fields_of(entry).keys() == {"id"}), None)
     asked = "\n".join(call_input(entry) for entry in evidence.recent)
     unread: dict[str, EntryView] = {}
     for entry in evidence.latest_before(steps[0].index) if looks else ():
         for fields in find_objects(evidence.text(entry)) if evidence.has_succeeded(entry) else ():
             for name, value in fields.items():
                 for each in list_values(value) if _REFERS.search(name) else ():
-                    if mask_digits(each) in looks and each not in asked and plain_name(each):
-                        unread.setdefault(each, looks[mask_digits(each)])
+                    look = looks.get(mask_digits(each), any_kind if IDENTIFIER.fullmatch(each) else None)
+                    if look is not None and each not in asked and plain_name(each):
+                        unread.setdefault(each, look)
     names = list(unread)[:_MOST_UNREAD]
     if not names:
         return None

@@ -175,7 +175,8 @@ class CauseExplanation(NamedTuple):
         cause = self.found.cause
         for each, entry in self.causes:
             room = MOST_CAUSE - len(cause) - 2
-            if not each or (entry is not None and entry in shown):
+            known = " names " in each and _quoted_spans(each) <= _quoted_spans(cause)
+            if not each or known or (entry is not None and entry in shown):
                 continue
             if len(each) <= room:
                 cause += f" {each}"

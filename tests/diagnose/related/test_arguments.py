@@ -156,3 +156,24 @@ def test_what_no_call_has_looked_up_is_named() -> None:
     told = contrast(evidence(*looks, Call("get_line", {"id": "L1002"}, "{}"), *tests, loop=THRICE))
     assert told is not None
     assert "Look up" not in told.next_step
+
+
+@pytest.mark.parametrize(
+    ("used", "plan", "said"),
+    [
+        ("15.1", "P20", True),
+        ("15.0", "P20", True),
+        ("8.7", "P20", False),
+        ("15.1", "P30", False),
+        ("many", "P20", False),
+    ],
+)
+def test_a_use_beyond_its_limit_is_named(used: str, plan: str, said: bool) -> None:
+    """The limit of another thing says nothing of it."""
+    line = Call("get_line", {"id": "L1002"}, f'{{"line_id": "L1002", "plan_id": "P20", "data_used_gb": "{used}"}}')
+    limit = Call("get_plan", {"id": plan}, f'{{"plan_id": "{plan}", "data_limit_gb": 15.0}}')
+    tests = [Call("run_speed_test", {}, "Speed test: no connection.")] * THRICE
+    told = contrast(evidence(line, limit, *tests, loop=THRICE))
+
+    assert told is not None
+    assert ("`data_limit_gb` is only `15`." in told.cause) == said
