@@ -40,11 +40,12 @@ def quick_folder() -> Path:
     return Path("/tmp")
 
 
-def begin_run(folder: Path = Path("/tmp")) -> None:
-    """Name the place of this run's server, in this folder, for all processes of the run; called where it begins."""
+def begin_run(folder: Path = Path("/tmp")) -> Path:
+    """Make and return the place of this run's server, in this folder, for all processes of the run; called where it begins."""
     place = tempfile.mkdtemp(prefix="ctxmgr-pg-", dir=folder)  # short: the name of a socket is limited to 107 bytes
     Path(place).chmod(0o711)
     os.environ[_PLACE], os.environ[_OWNER] = place, str(os.getpid())
+    return Path(place)
 
 
 def end_process() -> None:

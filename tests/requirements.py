@@ -71,8 +71,8 @@ def marks(folder: Path = TESTS) -> tuple[Mark, ...]:
 def _marks(folder: Path) -> Iterator[Mark]:
     for path in sorted(folder.rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text)) if "requirement" in text else ():  # most modules have none
-            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "requirement":
+        for node in ast.walk(ast.parse(text)) if "requirement(" in text else ():  # most modules have none
+            if isinstance(node, ast.Call) and "requirement" in (getattr(node.func, "attr", ""), getattr(node.func, "id", "")):
                 place = f"{path.relative_to(folder)}:{node.lineno}"
                 for argument in node.args:
                     plain = isinstance(argument, ast.Constant) and isinstance(argument.value, str)

@@ -124,12 +124,18 @@ def _is_named(name: str) -> bool:
     return any(not spellings.isdisjoint(_words(code)) for code in holders)
 
 
+@cache
+def _file_names() -> frozenset[str]:
+    """Return the name of each file and folder of the project, wherever it stands."""
+    rooms = (ROOT / room for room in ("ctxmgr", "tests", "bench", "fixtures", "docs"))
+    return frozenset(path.name for room in rooms for path in room.rglob("*"))
+
+
 def _is_file(name: str) -> bool:
     """Whether a path is there, from the project or its package on; a name alone may stand in any folder."""
     if "/" in name:
         return any((home / name).exists() for home in (ROOT, ROOT / "ctxmgr"))
-    rooms = (ROOT / room for room in ("ctxmgr", "tests", "bench", "fixtures", "docs"))
-    return name == "ctxmgr.toml" or (ROOT / name).exists() or any(next(room.rglob(name), None) for room in rooms)
+    return name == "ctxmgr.toml" or (ROOT / name).exists() or name in _file_names()
 
 
 @pytest.mark.parametrize("page", [*PAGES, *PACKAGES], ids=lambda page: str(page.relative_to(ROOT)))

@@ -125,6 +125,7 @@ def test_reading_twice_yields_the_same_bytes(importer: Importer, path: Path, tru
     assert [encode(record) for record in read(importer, path)[0]] == [encode(record) for record in read(importer, path)[0]]
 
 
+@pytest.mark.every(3)
 @each_text
 def test_a_shorter_form_yields_nothing_else(importer: Importer, path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """A log that grows yields the records again that it yielded before, and more."""
@@ -171,6 +172,7 @@ def _lists(value: Any) -> Iterator[list[Any]]:
         yield from _lists(each)
 
 
+@pytest.mark.every(3)
 @each_text
 def test_a_torn_log_keeps_what_is_whole(importer: Importer, path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """Cut anywhere, a log yields valid records, reports the damage, and no call is made up out of fragments."""

@@ -203,6 +203,7 @@ BULKY = ("huge", "larger")
 """Read the same way for every client."""
 
 
+@pytest.mark.every(3)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize(
     ("client", "name"),

@@ -152,6 +152,7 @@ CALLED = [
 ]  # fmt: skip
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("form", ["--json", "--format=ndjson"])
 @pytest.mark.parametrize("text", [*ADDED, *REFUSED])
 def test_annotating_by_the_quick_path_is_annotating(text: str, form: str, both: Both) -> None:

@@ -73,6 +73,7 @@ def test_what_the_quick_path_does_not_know_is_typers(text: str) -> None:
     assert not both(words).was_quick
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("text", CALLED)
 def test_a_command_is_the_same_whoever_reads_its_words(text: str) -> None:
     """A function that was called by the table's parser answers as when typer calls it: for people, and for programs."""

@@ -183,6 +183,7 @@ def test_a_pipe_is_never_cut(name: str) -> None:
     assert "\x1b" not in text
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 @pytest.mark.parametrize("terminal", [True, False])
