@@ -161,7 +161,8 @@ class Killed:
                 os.kill(self._draw.choice(sorted(processes)), signal.SIGKILL)
 
 
-@pytest.mark.parametrize(("clients", "backends"), [(4, 2), pytest.param(40, 10, marks=pytest.mark.slow)], ids=["some", "many"])
+@pytest.mark.slow
+@pytest.mark.parametrize(("clients", "backends"), [(4, 2), (40, 10)], ids=["some", "many"])
 def test_a_kill_within_a_put(own_server: str, tmp_path: Path, clients: int, backends: int) -> None:
     """After each kill every version shows what was put, whole; the same put then succeeds, and a prune leaves nothing over."""
     print(f"KILL_SEED={SEED}")

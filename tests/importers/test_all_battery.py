@@ -188,6 +188,7 @@ def test_a_torn_log_keeps_what_is_whole(importer: Importer, path: Path, truth: d
         assert data[end - 1 : end] in b"\n" or data[end : end + 1] in b"\n" or any(count.damaged for count in counts)
 
 
+@pytest.mark.every(11)
 @each_sample
 def test_no_damaged_bytes_raise(importer: Importer, path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """Random bytes over a real log never stop the reading, and never make a record that is none."""

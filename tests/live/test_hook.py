@@ -14,7 +14,7 @@ import pytest
 from ctxmgr.clients import CLIENTS, MAX_ANSWER_CHARS, SessionFile, read_rows, state_folder, state_paths
 from ctxmgr.live import installation
 from ctxmgr.live.event_answer import Rounds
-from tests.cli.console import process
+from tests.cli.console import run
 from tests.live.scene import LOOP, SILENT, batch, before, calls_of, command, hooked, settings, write_log
 
 FAILED = "Exit code 1\nImportError: No module named 'calc'"
@@ -267,6 +267,7 @@ def test_a_package_that_was_removed_leaves_hooks_that_do_nothing(tmp_path: Path)
     assert (ran.returncode, ran.stdout, ran.stderr) == SILENT
 
 
+@pytest.mark.every(3)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize(
     ("text", "why"),
@@ -282,7 +283,7 @@ def test_settings_that_are_wrong_are_shown_to_the_user_alone(text: str, why: str
     assert [*json.loads(said[3].out)] == ["systemMessage"]
     assert json.loads(said[3].out)["systemMessage"].startswith("ctxmgr tells the agent nothing about a loop: ")
     assert why in json.loads(said[3].out)["systemMessage"]
-    (row,) = [each for each in process("doctor", "--json").envelope["data"] if each["name"] == "config"]
+    (row,) = [each for each in run("doctor", "--json").envelope["data"] if each["name"] == "config"]
     assert row["level"] == "fail"
 
     settings("")

@@ -53,17 +53,19 @@ def _loopback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def serving(take: Callable[[dict[str, Any]], int], **how: Any) -> Generator[Receiver]:
-    """Run a receiver in a thread for as long as the block lasts."""
-    receiver = Receiver("127.0.0.1", 0, **how)
-    running = threading.Thread(target=receiver.run, args=(take, lambda: None))
-    running.start()
-    try:
-        yield receiver
-    finally:
-        receiver.stop()
-        running.join(30)
-        assert not running.is_alive()
+def serving(take: Callable[[dict[str, Any]], int], seats: int = 2, **how: Any) -> Generator[Receiver]:
+    """Run a receiver in a thread for as long as the block lasts; at its end it waits a moment for each of its seats."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MAX_CONNECTIONS", seats)
+        receiver = Receiver("127.0.0.1", 0, **how)
+        running = threading.Thread(target=receiver.run, args=(take, lambda: None))
+        running.start()
+        try:
+            yield receiver
+        finally:
+            receiver.stop()
+            running.join(30)
+            assert not running.is_alive()
 
 
 def asked(receiver: Receiver, path: str, body: bytes | None, headers: dict[str, str], method: str = "POST") -> tuple[int, str]:
@@ -158,7 +160,7 @@ def test_a_program_is_told_to_send_again_what_was_not_written() -> None:
 def test_who_sends_slowly_or_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection is cut after its time, however it goes on; more of them than there are seats wait their turn."""
     monkeypatch.setattr(module, "MAX_SECONDS", 4.0)
-    with serving(lambda _: 1) as receiver:
+    with serving(lambda _: 1, MAX_CONNECTIONS) as receiver:
         port = int(receiver.address.rpartition(":")[2])
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(module.MAX_CONNECTIONS)]
         silent[0].sendall(b"POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n")
