@@ -114,11 +114,17 @@ def records() -> list[Record]:
 
 def make_history(place: Path, *more: Record) -> Path:
     """Write `records` and more into a new store and return its path."""
-    if more or place.suffix != ".db":
+    if more or place.suffix != ".db" or not place.parent.exists():
         _write_history(place, more)
     else:
-        place.write_bytes(_plain_history())
+        copy_database(_plain_history(), place)
     return place
+
+
+def copy_database(content: bytes, place: Path) -> None:
+    """Write a ready database where none is, for its owner alone, as a store makes it."""
+    with open(place, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+        stream.write(content)
 
 
 def _write_history(place: Path, more: Sequence[Record]) -> None:
