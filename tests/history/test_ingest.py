@@ -46,6 +46,7 @@ KNOWN_OF_CODEX = {
 }  # fmt: skip
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("path", "truth"), [pytest.param(*one, id=one[0].name[:24]) for one in truths()])
 def test_every_recorded_log_is_counted_exactly(path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """The report of a file equals what is known of it in every figure: calls, failures, messages, tokens."""

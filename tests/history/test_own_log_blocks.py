@@ -186,6 +186,7 @@ def test_any_log_is_stored_alike(both: Compared, data: st.DataObject) -> None:
     assert fast == slow
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("at", [4, 6, 17])
 def test_a_killed_import_in_blocks_is_simply_run_again(both: Compared, tmp_path: Path, at: int) -> None:
     """What was committed stays, a beginning of the log; run again, the rest is added."""

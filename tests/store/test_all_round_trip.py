@@ -65,6 +65,7 @@ def _every_kind(text: str, other: str = "s") -> list[Record]:
     ]  # fmt: skip
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS)
 def test_odd_text_survives_in_every_field(store: Store, text: str) -> None:
     """Text of any kind in any field of any record comes back to the letter, also after the store is opened anew."""
@@ -78,6 +79,7 @@ def test_odd_text_survives_in_every_field(store: Store, text: str) -> None:
     again.close()
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS)
 def test_odd_text_is_shown_to_the_letter(store: Store, text: str) -> None:
     """The views of an entry, its notes and its events hold odd text unchanged, and search finds it in each."""
@@ -94,6 +96,7 @@ def test_odd_text_is_shown_to_the_letter(store: Store, text: str) -> None:
     }
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("value", _odd_values(), ids=lambda value: repr(value)[:24])
 def test_odd_values_survive(store: Store, value: Any) -> None:
     """Numbers beyond 64 bits, floats at their edges and empty containers come back with value and type."""

@@ -121,6 +121,7 @@ def test_an_entry_is_shown_by_index_id_or_prefix(store: Store, ask: Ask) -> None
     assert all(answer == shown[0] for answer in shown)
 
 
+@pytest.mark.every(5)
 @pytest.mark.requirement("US4-2", "R-05")
 @pytest.mark.parametrize("index", [4, -5, 999_999_999_999_999])
 def test_indexes_out_of_bounds(store: Store, ask: Ask, index: int) -> None:
@@ -142,6 +143,7 @@ def test_an_index_may_be_any_number(store: Store) -> None:
             show(store, ShowRequest(index=index))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", ["s-e0000x", "S-E0000", "%", "' OR '1'='1"])
 def test_unknown_entry_ids(store: Store, ask: Ask, name: str) -> None:
     """An id that no entry of the session has is not found."""

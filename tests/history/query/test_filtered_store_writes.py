@@ -84,6 +84,7 @@ FORBIDDEN: dict[str, list[Record]] = {
 }  # fmt: skip
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("case", sorted(ALLOWED))
 def test_what_may_be_written_is_written_and_seen(store_path: Path, case: str) -> None:
     """It is in the whole history, and in what the agent sees of it, when the call returns."""

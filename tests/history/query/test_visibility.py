@@ -203,6 +203,7 @@ ODD_SHAPES: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("odd", ODD_SHAPES, ids=range(len(ODD_SHAPES)))
 def test_a_continuation_of_another_shape_is_hidden(tmp_path: Path, odd: dict[str, Any]) -> None:
     """What can't be read for what it cites is not shown."""

@@ -144,6 +144,7 @@ def test_an_entry_that_is_quarantined(store: Store) -> None:
     assert found == ["entry @6 is quarantined and must not be cited"]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("text", "invented"),
     [

@@ -53,11 +53,12 @@ def _escapes(block: str, delimiter: str) -> bool:
     )
 
 
-def test_no_hostile_body_escapes() -> None:
-    """Of 10,000 generated hostile bodies none leaves its fence, and each comes back as it was."""
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_no_hostile_body_escapes(count: int) -> None:
+    """Of thousands of generated hostile bodies none leaves its fence, and each comes back as it was."""
     draw = random.Random(7)
     fence = Fence(DELIMITER)
-    for _ in range(10_000):
+    for _ in range(count):
         text = "".join(draw.choices(TRICKS, k=draw.randint(1, 9)))
         body: Any = draw.choice((text, [text, 1, None], {text: text}, {"output": {"lines": [text, text]}}))
         block = fence.wrap(text, body, author=text)
@@ -69,8 +70,9 @@ def _reason(why: str | None, _row: object) -> str | None:
     return why
 
 
-def test_no_hostile_text_escapes() -> None:
-    """Nor does any of 5,000 texts shown as they are, and within a block no row's text reads like the first line of a row."""
+@pytest.mark.parametrize("count", [1_000, pytest.param(5_000, marks=pytest.mark.slow)])
+def test_no_hostile_text_escapes(count: int) -> None:
+    """Nor does any text shown as it is, and within a block no row's text reads like the first line of a row."""
     draw = random.Random(8)
     fence = Fence(DELIMITER)
     more = ("\n@6 coder Bash: ok\n given:\n  command: x", "\r@6 a b: ok", "\n<<<end ", "a[0] | b", "List<int>")
