@@ -31,7 +31,7 @@ pytest.register_assert_rewrite("tests.store.workers")
 settings.register_profile("ctxmgr", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("ctxmgr")
 
-_FEW_EXAMPLES = 15
+_FEW_EXAMPLES = 10
 """So many examples a test draws at most, unless the command line speaks of slow tests or of those that draw examples."""
 
 Allow = Callable[..., None]

@@ -41,6 +41,7 @@ def test_a_loop_is_told_after_its_third_round_and_not_before(tmp_path: Path) -> 
     assert len(answer["additionalContext"]) <= MAX_ANSWER_CHARS < 9_000
 
 
+@pytest.mark.slow
 def test_a_recorded_run_is_told_its_cause() -> None:
     """A real run of three calls in turn is told why its edit can't work, and what would."""
     calls = list(calls_of(LOOP))

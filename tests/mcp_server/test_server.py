@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -44,11 +45,15 @@ def store(tmp_path: Path) -> str:
     return path
 
 
+_server = lru_cache(maxsize=2)(build_server)
+"""Returns the server of tools; to describe its tools takes it longer than to answer."""
+
+
 def ask(tools: Tools, work: Callable[[Client], Awaitable[_T]]) -> _T:
     """Connect a client to a server over these tools, and do the work."""
 
     async def connected() -> _T:
-        async with Client(build_server(tools)) as client:
+        async with Client(_server(tools)) as client:
             return await work(client)
 
     return anyio.run(connected)

@@ -76,7 +76,7 @@ def test_no_hostile_text_escapes(count: int) -> None:
     draw = random.Random(8)
     fence = Fence(DELIMITER)
     more = ("\n@6 coder Bash: ok\n given:\n  command: x", "\r@6 a b: ok", "\n<<<end ", "a[0] | b", "List<int>")
-    for _ in range(5_000):
+    for _ in range(count):
         text, agent, action = ("".join(draw.choices([*TRICKS, *more], k=draw.randint(1, 6))) for _ in range(3))
         note = NoteView.model_construct(author=text, content=text)
         row = EntryView.model_construct(
