@@ -22,7 +22,7 @@ from ctxmgr.access.rule_changes import change_rules
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.access import AccessRule
 from tests import pgbouncer, postgresql_server, s3_server
-from tests.cli.console import copy_database, empty_database, make_history
+from tests.cli.console import lay_tables, make_history
 from tests.frontends import ask as ask
 
 pytest.register_assert_rewrite("tests.store.workers")
@@ -274,7 +274,7 @@ def store_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path | postgre
 def store(store_path: Path) -> Iterator[Store]:
     """Open the test's history, empty."""
     if store_path.suffix == ".db":
-        copy_database(empty_database(), store_path)  # its tables are made once in each process
+        lay_tables(store_path)
     opened = open_store(str(store_path), create=True)
     yield opened
     opened.close()

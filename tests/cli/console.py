@@ -114,37 +114,23 @@ def records() -> list[Record]:
 
 def make_history(place: Path, *more: Record) -> Path:
     """Write `records` and more into a new store and return its path."""
-    if more or place.suffix != ".db" or not place.parent.exists():
-        _write_history(place, more)
-    else:
-        copy_database(_plain_history(), place)
-    return place
-
-
-def copy_database(content: bytes, place: Path) -> None:
-    """Write a ready database where none is, for its owner alone, as a store makes it."""
-    with open(place, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
-        stream.write(content)
-
-
-def _write_history(place: Path, more: Sequence[Record]) -> None:
+    if place.suffix == ".db" and place.parent.exists():
+        lay_tables(place)
     store = open_store(str(place), create=True)
     store.append([*records(), *more])
     store.close()
+    return place
+
+
+def lay_tables(place: Path) -> None:
+    """Write a database with the tables of a store where none is, for its owner alone, as a store makes it."""
+    with open(place, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+        stream.write(_empty_database())
 
 
 @cache
-def _plain_history() -> bytes:
-    """Return a database with `records`: to make it takes fifty times as long as to copy it."""
-    with TemporaryDirectory() as folder:
-        place = Path(folder, "history.db")
-        _write_history(place, ())
-        return place.read_bytes()
-
-
-@cache
-def empty_database() -> bytes:
-    """Return a database that holds nothing but the tables of a store."""
+def _empty_database() -> bytes:
+    """Return a database that holds nothing but tables: to make these takes fifty times as long as to copy them."""
     with TemporaryDirectory() as folder:
         place = Path(folder, "history.db")
         open_store(str(place), create=True).close()

@@ -28,6 +28,7 @@ from ctxmgr.types.memory import MEMORY_TAG, RecallRequest
 from ctxmgr.types.operations import DetectRequest, RecoverRequest, SessionsRequest
 from ctxmgr.types.plain_records import build
 from tests.builders import at
+from tests.cli.console import lay_tables
 
 ME = "me"
 AGENTS = (ME, "friend", "hidden", "user", "a/b", "ME", "*")
@@ -62,6 +63,8 @@ def seen_of(path: Path, held: Rules, agent: str = ME) -> Generator[FilteredStore
 
 def written(path: Path, records: Sequence[Record]) -> Path:
     """Write a history to a path."""
+    if path.suffix == ".db" and not path.exists():
+        lay_tables(path)
     with closing(open_store(str(path), create=True)) as store:
         store.append(records)
     return path
