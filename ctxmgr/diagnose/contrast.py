@@ -386,7 +386,7 @@ def _list_changes(evidence: Evidence, changed: Sequence[EntryView]) -> str:
     names = [subject(each, evidence.name) for each in changed]
     names = list(dict.fromkeys(code(name.removesuffix(" call"), 60) if name.endswith(" call") else name for name in names))
     others = len(names) - _MOST_TRIED
-    return join_texts([*([f"{others} other changes"] if others > 1 else []), *names[-_MOST_TRIED - (others == 1) :]])
+    return join_texts([*names[-_MOST_TRIED - (others == 1) :], *([f"{others} other changes"] if others > 1 else [])])
 
 
 def _describe_call(evidence: Evidence, step: EntryView) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple, cast
 
@@ -243,21 +244,37 @@ def _choose_look_behind_answer(evidence: Evidence, step: EntryView) -> str:
 
 
 def find_look_before_change(evidence: Evidence, step: EntryView) -> EntryView | None:
-    """Return the newest look at something else that showed a fault, if a call that may change something followed it."""
+    """Return the newest look at something else that showed a fault, if a call that may change something followed it.
+
+    A look whose states later answers speak of again is out of date anyway.
+    """
     for entry in evidence.entries_before(step.index):
         if entry.agent != step.agent or call_key(entry) == call_key(step) or not _LOOK.match(entry.action):
             continue
         newest = evidence.equal_calls(entry)[-1] is entry
         if newest and _FAULT.search(evidence.text(entry)) and evidence.possible_changes(entry, step):
-            return entry
+            states = _list_states(evidence, entry)
+            if not states or _list_lasting_states(evidence, entry, states):
+                return entry
     return None
+
+
+def _list_states(evidence: Evidence, look: EntryView) -> list[str]:
+    """Return the lines of a look that name a state which is off or missing."""
+    lines = (line.strip() for line in evidence.text(look).split("\n") if _FAULT.search(line))
+    return [line for line in lines if _STATE_LINE.fullmatch(line)]
+
+
+def _list_lasting_states(evidence: Evidence, look: EntryView, states: Sequence[str]) -> list[str]:
+    """Return the states of which no later answer speaks: "Mobile Data is now on" ends "Mobile Data Enabled: No"."""
+    since = "\n".join(evidence.text(each)[:_MOST_STATE_TEXT] for each in evidence.recent if each.index > look.index).casefold()
+    return [state for state in states if " ".join(state.casefold().partition(":")[0].split()[:2]) not in since]
 
 
 def _describe_look_again(evidence: Evidence, look: EntryView) -> str:
     """Return the advice to make a look again, with the first states in it that are off or missing."""
-    lines = [line.strip() for line in evidence.text(look).split("\n") if _FAULT.search(line)]
-    states = [code(line, 60) for line in lines if _STATE_LINE.fullmatch(line)][:_MOST_STATES]
-    shown = f"it showed {join_texts(states)}" if states else "it showed what may be a fault"
+    states = _list_lasting_states(evidence, look, _list_states(evidence, look))[:_MOST_STATES]
+    shown = f"it showed {join_texts([code(each, 60) for each in states])}" if states else "it showed what may be a fault"
     return f"Make {evidence.source(look)} again: {shown}, and changes followed."
 
 
@@ -289,6 +306,7 @@ _FAULT = lazy_pattern(
 )
 # `Data Roaming Enabled: No`
 _STATE_LINE, _MOST_STATES = lazy_pattern(r"[A-Za-z][\w ./-]{1,40}: [\w.%/-]{1,20}(?: [\w.%/-]{1,20}){0,2}"), 2
+_MOST_STATE_TEXT = 2_000
 _LOOKS_UP = lazy_pattern(
     r"(?:\w+(?:__|\.))?(?:search|find|look_?up|query|get|list|read|fetch|show|describe|count|check|verify)(?=[_A-Z]|$)"
 )

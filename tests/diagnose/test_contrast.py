@@ -192,4 +192,4 @@ def test_many_changes_without_effect_are_counted() -> None:
     found = contrast(evidence(test, *(each for change in changes for each in (change, test)), loop=1))
 
     assert found is not None
-    assert "also after 2 other changes, `set_roaming`, `set_airplane` and `set_saver`" in found.cause
+    assert "also after `set_roaming`, `set_airplane`, `set_saver` and 2 other changes" in found.cause

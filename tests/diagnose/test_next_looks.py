@@ -101,3 +101,7 @@ def test_the_states_that_a_look_showed_are_named() -> None:
 
     assert told is not None
     assert "it showed `Signal: none` and `Roaming enabled: No`, and changes followed" in told.next_step
+    mended = Call("set_roaming", {"on": True}, "Roaming enabled: Yes. Signal: good")
+    told = contrast(evidence(test, network, mended, test, Call("reboot_device", {}, "done"), test))
+    assert told is not None
+    assert "check_network call at 10:00 again" not in told.next_step

@@ -95,31 +95,52 @@ def _find_missing_values(evidence: Evidence, steps: Sequence[EntryView]) -> Alte
     )
 
 
+class _Amount(NamedTuple):
+    """A number in an answer: its name and value, what stands beside it to be added, and the identifiers of its object."""
+
+    name: str
+    value: float
+    beside: float
+    of: set[str]
+    entry: EntryView
+
+
 def _find_used_up(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return of what no less is used than its limit, according to the newest answers: ``data_used_gb`` and ``data_limit_gb``.
 
     Both stand in one object, or in two that have an identifier in common.
     """
-    limits: list[tuple[str, float, set[str]]] = []
-    uses: dict[str, tuple[float, set[str], EntryView]] = {}
-    for entry in evidence.entries_before(steps[0].index):
-        for fields in find_objects(evidence.text(entry)) if evidence.has_succeeded(entry) else ():
-            names = {value for value in fields.values() if isinstance(value, str) and IDENTIFIER.fullmatch(value)}
-            for name, value in fields.items():
-                number = _read_number(value)
-                if number is not None and "limit" in name:
-                    limits.append((name, number, names))
-                elif number is not None and "used" in name and plain_name(name):
-                    uses.setdefault(name, (number, names, entry))
-    for name, (used, own, entry) in uses.items():
-        limit = next((each for each in limits if each[0] == name.replace("used", "limit") and each[2] & own), None)
-        if limit is not None and used >= limit[1] > 0:
+    amounts = list(_list_amounts(evidence, steps[0]))
+    limits = [each for each in amounts if "limit" in each.name]
+    newest: dict[str, _Amount] = {}
+    for each in amounts:
+        if "used" in each.name and plain_name(each.name):
+            newest.setdefault(each.name, each)
+    for name, used in newest.items():
+        limit = next((each for each in limits if each.name == name.replace("used", "limit") and each.of & used.of), None)
+        later = [each for each in evidence.recent if each.index > used.entry.index and not only_looks(each)]
+        changed = any(one in call_input(each) for each in later for one in used.of)
+        if limit is not None and used.value - used.beside >= limit.value > 0 and not changed:
             return Alternative(
-                f"{capital(evidence.source(entry))} shows {code(f'{name} {used:g}', 50)}, and {code(limit[0], 50)} is only"
-                f" {code(f'{limit[1]:g}', 20)}.",
+                f"{capital(evidence.source(used.entry))} shows {code(f'{name} {used.value:g}', 50)}, and"
+                f" {code(limit.name, 50)} is only {code(f'{limit.value:g}', 20)}.",
                 "See whether that limit stops it, and whether more can be added; tell the user first what it costs.",
             )
     return None
+
+
+def _list_amounts(evidence: Evidence, step: EntryView) -> Iterator[_Amount]:
+    """Yield the numbers in answers before a call whose name says that they are used or a limit, the newest answer first."""
+    for entry in evidence.entries_before(step.index):
+        for fields in find_objects(evidence.text(entry)) if evidence.has_succeeded(entry) else ():
+            ids = {value for value in fields.values() if isinstance(value, str) and IDENTIFIER.fullmatch(value)}
+            numbers = {name: number for name, value in fields.items() if (number := _read_number(value)) is not None}
+            for name, number in numbers.items():
+                if "used" in name or "limit" in name:
+                    # What was added to a limit counts too: `data_refueling_gb` beside `data_used_gb`.
+                    ends = name.split("_")[0], name.split("_")[-1]
+                    alike = [each for each in numbers if (each.split("_")[0], each.split("_")[-1]) == ends and each != name]
+                    yield _Amount(name, number, sum(numbers[each] for each in alike if "limit" not in each), ids, entry)
 
 
 def _read_number(value: Any) -> float | None:
@@ -160,9 +181,12 @@ def _find_not_looked_up(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
             for name, value in fields.items():
                 for each in list_values(value) if _REFERS.search(name) else ():
                     look = looks.get(mask_digits(each), any_kind if IDENTIFIER.fullmatch(each) else None)
-                    if look is not None and each not in asked and plain_name(each):
+                    # The id of an object that an answer shows whole needs no look-up.
+                    shown = each == next(iter(fields.values())) and len(fields) >= _LEAST_SHOWN
+                    if look is not None and each not in asked and plain_name(each) and not shown:
                         unread.setdefault(each, look)
-    names = list(unread)[:_MOST_UNREAD]
+    # Another one of what was looked up before is likelier meant than another kind of thing.
+    names = sorted(unread, key=lambda each: mask_digits(each) not in looks)[:_MOST_UNREAD]
     if not names:
         return None
     them = "them" if len(names) > 1 else "it"

@@ -177,3 +177,18 @@ def test_a_use_beyond_its_limit_is_named(used: str, plan: str, said: bool) -> No
 
     assert told is not None
     assert ("`data_limit_gb` is only `15`." in told.cause) == said
+
+
+def test_a_limit_to_which_something_was_added_is_not_told() -> None:
+    """What stands beside the use counts, and so does a change of the same thing since."""
+    line = '{"line_id": "L1002", "plan_id": "P20", "data_used_gb": 15.1, "data_limit_gb": 15.0}'
+    tests = [Call("run_speed_test", {}, "Speed test: no connection.")] * THRICE
+    more = Call("get_line", {"id": "L1002"}, line.replace("15.1,", '15.1, "data_refueling_gb": 2.0,'))
+    since = [Call("get_line", {"id": "L1002"}, line), Call("refuel_data", {"line_id": "L1002", "gb": 2}, "added")]
+    for steps in ([more], since):
+        told = contrast(evidence(*steps, *tests, loop=THRICE))
+        assert told is not None
+        assert "is only `15`" not in told.cause
+    told = contrast(evidence(since[0], *tests, loop=THRICE))
+    assert told is not None
+    assert "is only `15`" in told.cause
