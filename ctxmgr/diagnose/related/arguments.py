@@ -55,6 +55,11 @@ _NOT_KNOWN = lazy_pattern(
 )
 _REFERS = lazy_pattern(r"(?i)(?:^|_)ids?$|[a-z]Ids?$")
 """The name of a member whose value names another thing."""
+_CONTACT = lazy_pattern(
+    r"(?<![\w.-])(?:\+?\d{2,4}(?:[ -]\d{2,5}){1,4}(?<!\d{4}-\d\d-\d\d)|[\w.+-]{1,60}@[\w-]{1,40}\.[\w.]{2,20}\w)(?![\w-])"
+)
+_CONTACT_NAME = lazy_pattern(r"(?i)phone|mobile|e-?mail")
+"""A phone number or a mail address, and the name of a member that holds one."""
 _AMOUNT = lazy_pattern(r"\d{1,12}(?:\.\d{1,6})?")
 _LEAST_SHOWN, _MOST_UNREAD = 3, 3
 
@@ -77,7 +82,7 @@ def find_last_resorts(evidence: Evidence, steps: Sequence[EntryView]) -> Iterato
     if command_of(steps[0]):
         return
     failed = evidence.has_failed(steps[0])
-    for find in (_find_used_up, _find_wrong_by_user if failed else _find_not_looked_up):
+    for find in (_find_used_up, *([_find_wrong_by_user] if failed else [_find_other_owner, _find_not_looked_up])):
         if (found := find(evidence, steps)) is not None:
             yield found
 
@@ -163,6 +168,46 @@ def _find_wrong_by_user(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
         f"Tell the user that {name} is not found, and ask for the right one or for another way to find it; do not try others.",
         alone=True,
     )
+
+
+class _Contact(NamedTuple):
+    """A phone number or a mail address in an answer: the thing that has it, the member that holds it, and the call."""
+
+    thing: str
+    name: str
+    value: str
+    entry: EntryView
+
+
+def _find_other_owner(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return that what was looked up has another phone number than the user gave, or than a call asked for: it is another's."""
+    looks = [each for each in evidence.latest_before(steps[0].index) if only_looks(each) and evidence.has_succeeded(each)]
+    said = [each for message in evidence.user_texts for each in _CONTACT.findall(message.text)]
+    asked = [value for each in looks for value in list_values(fields_of(each)) if _CONTACT.fullmatch(value)]
+    wanted = {re.sub(r"\d", "9", each): each for each in (*asked, *said)}
+    contacts = [each for look in looks for each in _list_contacts(evidence, look)] if wanted else []
+    own = {mask_digits(each.thing) for each in contacts if each.value in wanted.values()}
+    for each in contacts:
+        given = wanted.get(re.sub(r"\d", "9", each.value), each.value)
+        # Once the user's own one was looked up too, the other one may be what the task is about.
+        if given != each.value and mask_digits(each.thing) not in own and each.thing in list_values(fields_of(each.entry)):
+            found, shown = code(f"{each.name} {each.value}", 70), capital(evidence.source(each.entry))
+            who = "the user named" if given in said else "a call asked for"
+            return Alternative(
+                f"{shown} shows {found} for {code(each.thing, 40)}; {who} {code(given, 60)}.",
+                f"Look up the one that has {code(given, 60)}, and go on with that one.",
+            )
+    return None
+
+
+def _list_contacts(evidence: Evidence, look: EntryView) -> Iterator[_Contact]:
+    """Yield the phone numbers and mail addresses in an answer. The first member of an object names the thing."""
+    for fields in find_objects(evidence.text(look)):
+        thing = next(iter(fields.values()), None)
+        for name, value in fields.items():
+            holds = isinstance(value, str) and _CONTACT_NAME.search(name) and plain_name(name) and _CONTACT.fullmatch(value)
+            if holds and isinstance(thing, str) and plain_name(thing):
+                yield _Contact(thing, name, value, look)
 
 
 def _find_not_looked_up(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:

@@ -192,3 +192,28 @@ def test_a_limit_to_which_something_was_added_is_not_told() -> None:
     told = contrast(evidence(since[0], *tests, loop=THRICE))
     assert told is not None
     assert "is only `15`" in told.cause
+
+
+def _line(name: str, phone: str) -> Call:
+    return Call("get_line", {"id": name}, f'{{"line_id": "{name}", "phone_number": "{phone}"}}')
+
+
+@pytest.mark.parametrize(
+    ("looks", "said"),
+    [
+        ([_line("L1001", "555-123-2001")], True),
+        ([_line("L1001", "555-123-2002")], False),
+        ([_line("L1002", "555-123-2002"), _line("L1001", "555-123-2001")], False),
+        ([_line("L1001", "2026-11-01")], False),
+    ],
+    ids=["another's", "the user's", "both", "a date"],
+)
+def test_what_has_another_phone_number_than_the_user_is_told(looks: list[Call], said: bool) -> None:
+    """It belongs to somebody else, unless the user's own was looked up as well."""
+    customer = Call("get_customer", {"phone": "555-123-2002"}, '{"customer_id": "C1001", "phone_number": "555-123-2002"}')
+    tests = [Call("run_speed_test", {}, "Speed test: no connection.")] * THRICE
+    told = contrast(evidence(Said("My phone number is 555-123-2002."), customer, *looks, *tests, loop=THRICE))
+
+    assert told is not None
+    assert ("for `L1001`; the user named `555-123-2002`." in told.cause) == said
+    assert told.next_step.startswith("Look up the one that has `555-123-2002`") == said
