@@ -262,7 +262,7 @@ def find_look_before_change(evidence: Evidence, step: EntryView) -> EntryView | 
 def _list_states(evidence: Evidence, look: EntryView) -> list[str]:
     """Return the lines of a look that name a state which is off or missing."""
     lines = (line.strip() for line in evidence.text(look).split("\n") if _FAULT.search(line))
-    return [line for line in lines if _STATE_LINE.fullmatch(line)]
+    return [line for line in lines if _STATE_LINE.fullmatch(line) and not _BETTER_OFF.search(line)]
 
 
 def _list_lasting_states(evidence: Evidence, look: EntryView, states: Sequence[str]) -> list[str]:
@@ -307,6 +307,10 @@ _FAULT = lazy_pattern(
 # `Data Roaming Enabled: No`
 _STATE_LINE, _MOST_STATES = lazy_pattern(r"[A-Za-z][\w ./-]{1,40}: [\w.%/-]{1,20}(?: [\w.%/-]{1,20}){0,2}"), 2
 _MOST_STATE_TEXT = 2_000
+_BETTER_OFF = lazy_pattern(
+    r"(?i)^[^:]*(?:airplane|flight mode|saver|\bvpn|block|limit|restrict|suspen|maintenance|lock|expired|error|fail|full)[^:]*:"
+)
+"""A state whose absence is no fault: `Airplane Mode: OFF`, `Errors: none`."""
 _LOOKS_UP = lazy_pattern(
     r"(?:\w+(?:__|\.))?(?:search|find|look_?up|query|get|list|read|fetch|show|describe|count|check|verify)(?=[_A-Z]|$)"
 )

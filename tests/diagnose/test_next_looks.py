@@ -95,7 +95,7 @@ def test_the_states_that_a_look_showed_are_named() -> None:
     """A reader sees which ones may matter, and that nothing else is claimed of them."""
     test, network = (
         Call("run_test", {}, "no connection"),
-        Call("check_network", {}, "Signal: none\nRoaming enabled: No\nType: 5G"),
+        Call("check_network", {}, "Airplane Mode: OFF\nSignal: none\nRoaming enabled: No\nType: 5G"),
     )
     told = contrast(evidence(test, network, Call("reseat_sim", {}, "done"), test, Call("reboot_device", {}, "done"), test))
 
