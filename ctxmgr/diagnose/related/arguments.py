@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from ctxmgr.diagnose.errors.lines import telling_line
 from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, only_looks, tool_phrase
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, only_looks, path_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.related.definitions import IDENTIFIER, find_kind, list_subjects, list_values
@@ -22,7 +22,7 @@ from ctxmgr.types.view import EntryView
 
 
 class Alternative(NamedTuple):
-    """The cause and the step, as sentences. ``alone``: the step takes the place of any other."""
+    """The cause and the step, as sentences. ``alone``: the step takes the place of advice that any such error gets."""
 
     cause: str
     step: str
@@ -48,7 +48,10 @@ _LISTED = lazy_pattern(
 )
 _OPTION = lazy_pattern(r"[`'\"]([\w .-]{2,40})[`'\"]")
 _MOST_TEXT, _MOST_NAMED = 6_000, 4
-_NO_VALUE = lazy_pattern(r"NoneType|\bnull\b|\bundefined\b|\bnil\b|(?i:must not be (?:none|null|empty)|required)")
+_NO_VALUE = lazy_pattern(
+    r"NoneType|NullPointer|NilClass|\bnil pointer|\bof (?:null|undefined)\b|(?i:must not be (?:none|null|empty))"
+)
+"""How a program speaks that met no value where it wanted one."""
 _NOT_KNOWN = lazy_pattern(
     r"(?i)not (?:be )?found|no such|(?:does not|doesn't|do not) exist|unknown|nicht gefunden|introuvable|no existe"
     r"|no (?:se )?(?:ha )?encontr|n[ãa]o (?:existe|encontrad)"
@@ -158,7 +161,9 @@ def _read_number(value: Any) -> float | None:
 def _find_wrong_by_user(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return which value of the user the tool does not know: another one is a guess, and only the user can tell."""
     line = telling_line(evidence, steps[0])
-    given = [value for value in list_values(fields_of(steps[0])) if plain_name(value) and len(value) >= _LEAST_SHOWN]
+    # A file may be found elsewhere, without the user.
+    values = list_values(fields_of(steps[0])) if path_of(steps[0]) is None else ()
+    given = [value for value in values if plain_name(value) and len(value) >= _LEAST_SHOWN]
     wrong = [value for value in given if value in line and evidence.was_said_by_user(value)]
     if not wrong or not _NOT_KNOWN.search(line):
         return None

@@ -274,7 +274,8 @@ def _choose_alternative(
     stated = other.cause or (not command_of(about[0]) and any(map(states_reason, "".join(texts[:1]).split(" ⏎ "))))
     if stated and found.cause.startswith(_UNKNOWN) and evidence.has_failed(about[0]):
         found = found.model_copy(update={"cause": capital(found.cause.removeprefix(_UNKNOWN))})
-    if other.alone:
+    # A step that names something, such as a near name, is worth more than advice for any such error.
+    if other.alone and (found.kind in ("unknown", "statedReason") or not _quoted_spans(found.next_step)):
         found, other = found.model_copy(update={"next_step": other.step}), other._replace(step="")
     return found, other
 
