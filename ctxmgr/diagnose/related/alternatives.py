@@ -54,21 +54,14 @@ _MOST_TEXT, _MOST_NAMED = 6_000, 4
 
 def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
     """Yield what the record offers instead of what calls were refused, the surest first."""
-    for found in (
-        *compare_arguments(evidence, steps),
-        _find_other_field(evidence, steps),
-        _find_value_in_form(evidence, steps),
-        _find_own_holder(evidence, steps),
-        _find_free_sibling(evidence, steps),
-        _find_sibling_free_then(evidence, steps),
-        _find_place_with_room(evidence, steps),
-        _find_installed_version(evidence, steps),
-        _find_other_release(evidence, steps),
-        _find_advised_tool(evidence, steps),
-        *find_last_resorts(evidence, steps),
-    ):
-        if found is not None:
+    yield from compare_arguments(evidence, steps)
+    for find in (
+        _find_other_field, _find_value_in_form, _find_own_holder, _find_free_sibling, _find_sibling_free_then,
+        _find_place_with_room, _find_installed_version, _find_other_release, _find_advised_tool,
+    ):  # fmt: skip
+        if (found := find(evidence, steps)) is not None:
             yield found
+    yield from find_last_resorts(evidence, steps)
 
 
 def _find_value_in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:

@@ -140,7 +140,9 @@ def _find_used_up(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative
 def _list_amounts(evidence: Evidence, step: EntryView) -> Iterator[_Amount]:
     """Yield the numbers in answers before a call whose name says that they are used or a limit, the newest answer first."""
     for entry in evidence.entries_before(step.index):
-        for fields in find_objects(evidence.text(entry)) if evidence.has_succeeded(entry) else ():
+        text = evidence.text(entry)
+        told = ("used" in text or "limit" in text) and evidence.has_succeeded(entry)
+        for fields in find_objects(text) if told else ():
             ids = {value for value in fields.values() if isinstance(value, str) and IDENTIFIER.fullmatch(value)}
             numbers = {name: number for name, value in fields.items() if (number := _read_number(value)) is not None}
             for name, number in numbers.items():
