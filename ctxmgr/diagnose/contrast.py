@@ -22,9 +22,11 @@ from ctxmgr.diagnose.evidence.calls import (
     tool_phrase,
 )
 from ctxmgr.diagnose.evidence.files import FOREIGN
+from ctxmgr.diagnose.evidence.pages import find_unread_pages
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, join_texts, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import find_look_before_change, find_way_out, is_flaky, next_look, process_look
+from ctxmgr.diagnose.related.arguments import describe_unread_page
 from ctxmgr.diagnose.related.related_records import CauseExplanation, gather_explanation
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -87,7 +89,8 @@ def explain_contrast(evidence: Evidence) -> CauseExplanation | None:
     step = next(iter(steps), None)
     # A flaky call has no cause in the record at all.
     if unsteady is not None or step is None:
-        return None if unsteady is None else CauseExplanation(unsteady)
+        found = unsteady or _diagnose_unread_page(evidence)
+        return None if found is None else CauseExplanation(found)
     worked = _find_last_success(evidence, step) if evidence.has_failed(step) else None
     # An error seen once may pass. Still, the meaning of its words says more than an unknown cause.
     known = None
@@ -121,6 +124,15 @@ def _diagnose_flaky_call(evidence: Evidence) -> Diagnosis | None:
                 check="Change nothing before both runs differ in a line that you can name.", confidence="low",
             )  # fmt: skip
     return None
+
+
+def _diagnose_unread_page(evidence: Evidence) -> Diagnosis | None:
+    """Say that the newest list was not read to its end, in a run that shows no trouble."""
+    page = next(find_unread_pages(evidence, evidence.recent[-1].index + 1), None) if evidence.finding is None else None
+    if page is None:
+        return None
+    cause, look, _ = describe_unread_page(evidence, *page)
+    return diagnosis(KIND, cause, look, evidence.quote(page[0]), confidence="low")
 
 
 def _list_unchanged_looks(evidence: Evidence) -> list[EntryView]:

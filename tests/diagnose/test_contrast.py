@@ -193,3 +193,14 @@ def test_many_changes_without_effect_are_counted() -> None:
 
     assert found is not None
     assert "also after `set_roaming`, `set_airplane`, `set_saver` and 2 other changes" in found.cause
+
+
+def test_in_a_run_without_trouble_a_list_with_an_unread_rest_is_worth_a_look() -> None:
+    """Nothing fails, but the answers came from a part of a list."""
+    page = Call("list_rows", {"month": 7}, '{"items": [1], "has_more": true, "next": "p2"}')
+    found = contrast(evidence(page, Call("match", {"rows": 1}, "24 left"), found=False))
+
+    assert found is not None
+    assert "holds only a part of the list" in found.cause
+    assert "`p2`" in found.next_step
+    assert contrast(evidence(Call("match", {"rows": 1}, "24 left"), found=False)) is None

@@ -72,7 +72,9 @@ _ASSERTED = lazy_pattern(r"^(?:assert\b|Expected|Received|[+-] ?(?:expected|actu
 _SPECIFIC = lazy_pattern(r"['\"`‘“][^'\"`]{2,80}['\"`’”]|\w/\w|\w\.\w|\d{2}|\w_\w|\s-{1,2}\w")
 _FRAME = lazy_pattern(r"\s*File \"([^\"\n]{1,300})\", line \d+")
 _LETTERS = lazy_pattern(r"[^\W\d_]{2}")
-_FORMS, _MOST_OUTPUT, _MOST_LINE_READ, _CHAIN = 6, 8_000, 600, 2
+_GIVES_REASON = lazy_pattern(r"(?i)\b(?:caused by|because(?: of)?|reasons?|due to)\s?:$")
+"""The end of a line below which stands why."""
+_FORMS, _MOST_OUTPUT, _MOST_LINE_READ, _CHAIN, _OF_REASON = 6, 8_000, 600, 2, 5
 
 
 class _Line(NamedTuple):
@@ -117,6 +119,11 @@ def reasons(evidence: Evidence, steps: Sequence[EntryView], room: int) -> list[s
     return texts
 
 
+def gives_reason(text: str) -> bool:
+    """Whether an output has a line below which stands why: "The conflict is caused by:"."""
+    return any(_GIVES_REASON.search(line.rstrip()) for line in text[-_MOST_OUTPUT:].split("\n"))
+
+
 def _clip_to_end(line: str, room: int) -> str:
     """Return a line; of a long chain of errors its end, because "a: b: c" names the root cause last."""
     end = line[-room + 1 :]
@@ -140,12 +147,14 @@ def _list_lines(evidence: Evidence, step: EntryView) -> list[_Line]:
     """Return the distinct lines of an output that have words and are no order."""
     found: dict[str, _Line] = {}
     texts = evidence.text(step)[-_MOST_OUTPUT:].split("\n")
-    frames = _find_passed_frames(texts)
+    frames, explains = _find_passed_frames(texts), False
     for place, text in enumerate(texts):
         line = _DECORATION.sub("", text).strip()[:_MOST_LINE_READ]
         # An order in an output is never repeated.
         if place not in frames and _LETTERS.search(line) and not ORDERS.search(text):
-            found.setdefault(line, _Line(line, _score_line(line), place))
+            found.setdefault(line, _Line(line, _score_line(line) + (_OF_REASON if explains else 0), place))
+        # The lines below "The conflict is caused by:" say why, up to an empty one.
+        explains = _GIVES_REASON.search(line) is not None or (explains and bool(line))
     return list(found.values())
 
 

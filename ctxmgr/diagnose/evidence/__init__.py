@@ -8,6 +8,7 @@
 | `files` | the last known content of a file; where the record has a path |
 | `manifests` | scripts and targets of the manifests that were read, and which of them makes a file |
 | `items` | answers by their structure: JSON objects, lines of `key: value`, rows of tables, lists of names |
+| `pages` | answers that say there is more than they show |
 | `nearest_names` | the recorded name most similar to another |
 | `searches` | what a search command looks for, and where |
 | `interactive_commands` | commands that wait for a person |

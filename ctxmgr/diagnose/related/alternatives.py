@@ -18,6 +18,7 @@ from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
 from ctxmgr.diagnose.related.arguments import Alternative, compare_arguments, find_last_resorts, mask_digits
+from ctxmgr.diagnose.related.newer_names import find_newer_name
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -56,7 +57,7 @@ def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alt
     """Yield what the record offers instead of what calls were refused, the surest first."""
     yield from compare_arguments(evidence, steps)
     for find in (
-        _find_other_field, _find_value_in_form, _find_own_holder, _find_free_sibling, _find_sibling_free_then,
+        find_newer_name, _find_other_field, _find_value_in_form, _find_own_holder, _find_free_sibling, _find_sibling_free_then,
         _find_place_with_room, _find_installed_version, _find_other_release, _find_advised_tool,
     ):  # fmt: skip
         if (found := find(evidence, steps)) is not None:

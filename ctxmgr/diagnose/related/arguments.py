@@ -15,6 +15,7 @@ from ctxmgr.diagnose.errors.lines import telling_line
 from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, only_looks, path_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_objects
+from ctxmgr.diagnose.evidence.pages import Rest, describe_next_page, find_unread_pages
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.related.definitions import IDENTIFIER, find_kind, list_subjects, list_values
 from ctxmgr.text.patterns import lazy_pattern, word_set
@@ -64,6 +65,9 @@ _CONTACT = lazy_pattern(
 _CONTACT_NAME = lazy_pattern(r"(?i)phone|mobile|e-?mail")
 """A phone number or a mail address, and the name of a member that holds one."""
 _AMOUNT = lazy_pattern(r"\d{1,12}(?:\.\d{1,6})?")
+_COUNTS = lazy_pattern(
+    r"(?i)\b(?:counts?|totals?|sums?|difference|differs?|mismatch\w*|do(?:es)? not (?:agree|match|add up)|incomplete)\b"
+)
 _LEAST_SHOWN, _MOST_UNREAD = 3, 3
 
 
@@ -85,7 +89,11 @@ def find_last_resorts(evidence: Evidence, steps: Sequence[EntryView]) -> Iterato
     if command_of(steps[0]):
         return
     failed = evidence.has_failed(steps[0])
-    for find in (_find_used_up, *([_find_wrong_by_user] if failed else [_find_other_owner, _find_not_looked_up])):
+    for find in (
+        _find_used_up,
+        _find_unread_page,
+        *([_find_wrong_by_user] if failed else [_find_other_owner, _find_not_looked_up]),
+    ):
         if (found := find(evidence, steps)) is not None:
             yield found
 
@@ -158,6 +166,29 @@ def _read_number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     return float(value) if not isinstance(value, str) or _AMOUNT.fullmatch(value) else None
+
+
+def describe_unread_page(evidence: Evidence, entry: EntryView, rest: Rest) -> Alternative:
+    """Say that an answer is only the first part of a list, and how to ask for the rest."""
+    shown = f" ({rest.sizes})" if rest.sizes else ""
+    named = f", from {code(rest.token, 60)} on" if plain_name(rest.token) else ""
+    return Alternative(
+        f"{capital(evidence.source(entry))} holds only a part of the list{shown}: it says that there is more{named}, and no"
+        " call has asked for that.",
+        describe_next_page(entry, rest),
+        alone=True,
+    )
+
+
+def _find_unread_page(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the list of which only a part was read, if it is about what the call is about, or the call counts things."""
+    own = {value for value in list_values(fields_of(steps[0])) if len(value) >= _LEAST_SHOWN and not value.isdigit()}
+    pages = list(find_unread_pages(evidence, steps[0].index))
+    about = [each for each in pages if any(value in call_input(each[0]) for value in own)]
+    counts = evidence.has_failed(steps[0]) and _COUNTS.search(evidence.text(steps[0])[:_MOST_TEXT])
+    for entry, rest in about or (pages if counts else []):
+        return describe_unread_page(evidence, entry, rest)
+    return None
 
 
 def _find_wrong_by_user(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ctxmgr.diagnose.errors.lines import (
     error_details,
     error_members,
+    gives_reason,
     is_advice,
     is_telling,
     list_offers,
@@ -92,6 +93,8 @@ _FILLER = lazy_pattern(
 address of a repository or of documentation."""
 _CODED = lazy_pattern(r"[\d_./:@]|[a-z][A-Z]")
 """A character that ordinary words lack."""
+_CODED_VALUE = lazy_pattern(r"[\d_./:@-]")
+"""A character that names of products and companies lack too."""
 _PERSON_AT = lazy_pattern(r"\w[\w.+-]*@[A-Za-z][\w.-]*")
 """An account or a mail address: somebody to ask, and nothing to look at."""
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
@@ -246,8 +249,9 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     holder = _describe_holder_step(entry, said) if evidence.has_failed(entry) else ""
     rest = [_describe_earlier_error(evidence, entry), *(each.cause for each in spoken)]
     later = found.kind not in _BROAD
-    verbatim = next(iter(reasons(evidence, about[:1], MOST_ERROR)), "").split(" ⏎ ")
-    error = None if later or not verbatim[0] else evidence.quote(entry, "\n".join(verbatim))
+    shows = next((each for each in about if gives_reason(evidence.text(each))), entry)  # of several forms, one may say why
+    verbatim = next(iter(reasons(evidence, [shows], MOST_ERROR)), "").split(" ⏎ ")
+    error = None if later or not verbatim[0] else evidence.quote(shows, "\n".join(verbatim))
     return CauseExplanation(
         _add_quotes(found, [quote for each in spoken for quote in each.quotes], related),
         [
@@ -403,7 +407,7 @@ def _is_no_new_value(name: str, sentence: str) -> bool:
 def _is_value(evidence: Evidence, name: str, step: EntryView) -> bool:
     """Whether a name may be a value of a tool's argument: no argument's own name, and no word of a person such as one-way."""
     if command_of(step):
-        return True
+        return _CODED_VALUE.search(name) is not None
     return name not in fields_of(step) and (
         _CODED.search(name) is not None or any(name in evidence.text(each) for each in evidence.recent)
     )

@@ -256,7 +256,12 @@ def _early(
     sure = cause.found.confidence == "high"
     quotes = cause.quotes if sure else cause.found.evidence
     quotes = [each for each in quotes if not each.source.startswith(BY_USER) and each.key not in given.own | shown]
-    text, step = cause.texts_without(shown)
+
+    def texts(hidden: set[str | None]) -> tuple[str, str]:
+        text, step = cause.texts_without(hidden)
+        return _without_task(given, text, "The user said"), step
+
+    text, step = texts(shown)
     room -= len(head) + len(error) + len(step_head) + 6 + (len(check) if sure else 0)
     told.add(f"{text}{error}")
 
@@ -271,7 +276,7 @@ def _early(
     for quote in quotes:
         news = told.without_shown(_as_recorded(given, quote))
         block = f"{capital(in_line(quote.source, MOST_SOURCE))}:\n{fence_text(news, _EARLY_QUOTE)}\n\n"
-        without = cause.texts_without({*shown, quote.key})
+        without = texts({*shown, quote.key})
         if news and len(blocks) + len(block) + least_length(*without) <= room:
             shown.add(quote.key)
             told.add(block)
@@ -302,13 +307,19 @@ def _fit_step(given: PromptInput, step: str, room: int, most: int) -> str:
 
     Words of the task are left out, because the prompt quotes the task anyway.
     """
-    goal = "" if given.brief.goal is None else in_line(given.brief.goal.text, _TASK)
-    own = [each for each in sentences_in(step) if not each.startswith(_KEEP) or each[len(_KEEP) :].strip(" :`.…") not in goal]
-    sentences = own or [step]
+    sentences = sentences_in(_without_task(given, step, _KEEP)) or [step]
     for each in reversed(sentences if strip_asides(step) != step else ()):
         if len(" ".join(sentences)) > room and each.startswith(_ASIDES):
             sentences.remove(each)
     return whole_sentences(" ".join(sentences), max(room, most))
+
+
+def _without_task(given: PromptInput, text: str, start: str) -> str:
+    """Return a text without sentences with this start that repeat words of the task."""
+    goal = "" if given.brief.goal is None else in_line(given.brief.goal.text, _TASK)
+    return " ".join(
+        each for each in sentences_in(text) if not each.startswith(start) or each.partition("`")[2].strip("`.… ") not in goal
+    )
 
 
 def _task(given: PromptInput, before: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.errors.lines import is_advice, is_telling, reasons, telling_line
+from ctxmgr.diagnose.errors.lines import gives_reason, is_advice, is_telling, reasons, telling_line
 from tests.diagnose.build import evidence, failed
 
 
@@ -122,3 +122,14 @@ def test_what_is_told_is_not_told_again_in_part() -> None:
 def test_the_place_of_a_log_is_no_advice() -> None:
     """The last line of npm tells where its log lies, and what to run does not stand there."""
     assert not is_advice("A complete log of this run can be found in: /home/dev/.npm/_logs/debug-0.log")
+
+
+def test_what_stands_below_its_heading_is_the_reason() -> None:
+    """Up to an empty line, and before the error that only names the trouble."""
+    output = (
+        "ERROR: Cannot install a and b\nThe conflict is caused by:\n    b 1.2 depends on c<2\n\nERROR: ResolutionImpossible"
+    )
+
+    assert telling(output) == "b 1.2 depends on c<2"
+    assert gives_reason(output)
+    assert not gives_reason("the build failed, caused by: nothing known")

@@ -217,3 +217,21 @@ def test_what_has_another_phone_number_than_the_user_is_told(looks: list[Call], 
     assert told is not None
     assert ("for `L1001`; the user named `555-123-2002`." in told.cause) == said
     assert told.next_step.startswith("Look up the one that has `555-123-2002`") == said
+
+
+@pytest.mark.parametrize(
+    ("look", "message", "said"),
+    [
+        ({"family": "Poaceae"}, "refused by the office", True),
+        ({"family": "Apiaceae"}, "refused by the office", False),
+        ({"family": "Apiaceae"}, "count does not agree", True),
+    ],
+    ids=["the same thing", "another thing", "a count"],
+)
+def test_a_list_that_was_not_read_to_its_end_is_told(look: dict[str, str], message: str, said: bool) -> None:
+    """If it is about the thing of the call, or if the call is refused for a count."""
+    page = Call("list_sheets", look, '{"items": ["s1"], "has_more": true, "next_cursor": "c2h0"}')
+    told = answer(page, *refused("close_family", {"family": "Poaceae"}, message))
+
+    assert ("holds only a part of the list" in told.cause) == said
+    assert ("`c2h0`" in told.next_step) == said

@@ -10,6 +10,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, program_nam
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, path_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.items import list_items
+from ctxmgr.diagnose.evidence.pages import describe_next_page, find_rest
 from ctxmgr.diagnose.evidence.texts import NUMBERED, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -88,69 +89,16 @@ def _find_own_cut(entry: EntryView) -> str | None:
     return match.group(0) if match and int(match.group(2) or _FEW_LINES) <= _FEW_LINES else None
 
 
-_MORE = lazy_pattern(
-    r"\"?\b(next_?(?:cursor|page_?token|page|token|offset|marker|link|url)?|end_?cursor|cursor|(?:next_?)?continuation_?token"
-    r"|continue|after|marker|last_?evaluated_?key)\"?\s?[:=]\s?\"?([\w=+/.:?&%-]{1,200})\"?",
-    re.IGNORECASE,
-)
-_HAS_MORE = lazy_pattern(
-    r"\"?(?:has_?more|has_?next(?:_?page)?|(?:is_?)?truncated|more|incomplete_?results|partial)\"?\s?[:=]\s?true", re.IGNORECASE
-)
-_SIZES = lazy_pattern(
-    r"\"?(?P<name>total_?(?:count|rows|results|items|hits|size|lines)?|returned|shown|count|page_?size|limit|rows_?returned)\"?\s?"
-    r"[:=]\s?(?P<size>\d{1,9})\b",
-    re.IGNORECASE,
-)
-_OF = lazy_pattern(
-    r"\b(?:showing|returned|displaying|listing|first|page)?\s?(?:\d{1,7}\s?(?:-|–|to)\s?)?(\d{1,7}) (?:of|out of) (\d{1,8})\b"
-    r"(?: (?:results|rows|entries|items|records|matches|pages|shown|hits|lines))?",
-    re.IGNORECASE,
-)
-
-
-class _Rest(NamedTuple):
-    """What an answer says of the rest: the name and value of the next page, if given, and the sizes in words."""
-
-    name: str
-    token: str
-    sizes: str
-
-
-def _find_rest(said: str) -> _Rest | None:
-    """Return what an answer says of entries that it does not show, or None."""
-    ends = f"{said[:600]}\n{said[-1_500:]}"
-    sizes = _read_sizes(ends)
-    for match in _MORE.finditer(ends):
-        name, token = match.group(1), match.group(2)
-        # A token without "next" in its name may be the one that the call itself passed.
-        sure = "next" in name.lower() or "continuation" in name.lower() or _HAS_MORE.search(ends) is not None
-        if sure and token.lower() not in ("null", "none", "false", "true") and (plain_name(token) or "://" in token):
-            return _Rest(name, token, sizes)
-    # A text with paragraphs is prose that contains "more" by chance.
-    return _Rest("", "", sizes) if sizes or (_HAS_MORE.search(ends) and "\n\n" not in said[:200]) else None
-
-
-def _read_sizes(said: str) -> str:
-    known = {match.group("name").lower().replace("_", ""): int(match.group("size")) for match in _SIZES.finditer(said)}
-    total = max((size for name, size in known.items() if name.startswith("total")), default=0)
-    part = next((known[name] for name in ("returned", "rowsreturned", "shown", "count", "pagesize") if name in known), 0)
-    if 0 < part < total:
-        return f"{part} of {total}"
-    whole = _OF.search(said)
-    named = whole is not None and re.search(r"[a-z]", whole.group(0).replace("of", "").replace("out", ""), re.IGNORECASE)
-    return f"{whole.group(1)} of {whole.group(2)}" if whole and named and int(whole.group(1)) < int(whole.group(2)) else ""
-
-
 def _diagnose_first_page(evidence: Evidence) -> Diagnosis | None:
     """Say that the first page is requested again and again, in any form, and how to request the next one."""
     alike: dict[tuple[str, str], list[EntryView]] = {}
     for entry in evidence.tail:
-        rest = _find_rest(evidence.text(entry)) if entry.status == "ok" else None
+        rest = find_rest(evidence.text(entry)) if entry.status == "ok" else None
         if rest is not None:
             alike.setdefault((program_name(entry), rest.token or evidence.text(entry)), []).append(entry)
     for (_, token), calls in alike.items():
         last = calls[-1]
-        rest = _find_rest(evidence.text(last))
+        rest = find_rest(evidence.text(last))
         asked = any(token in call_input(each) for each in evidence.recent if each.index > calls[0].index)
         # A token that was used since leaves no page out, and a call from long ago is no trouble.
         if rest is None or len(calls) < _LEAST_CALLS or (rest.token and asked) or evidence.is_past(last):
@@ -163,35 +111,10 @@ def _diagnose_first_page(evidence: Evidence) -> Diagnosis | None:
             f" answers with the same first part{shown}, while the answer says that there is more{named}."
         )
         return diagnosis(
-            KIND, cause, _describe_next_page(last, rest), evidence.quote(last),
+            KIND, cause, describe_next_page(last, rest), evidence.quote(last),
             check="The answer must hold entries that you have not seen yet.",
         )  # fmt: skip
     return None
-
-
-def _describe_next_page(entry: EntryView, rest: _Rest) -> str:
-    if not rest.token:
-        return (
-            "Ask for the next part with the argument that the tool has for it (an offset, a page number, a higher limit), or"
-            " search for the one entry that you need."
-        )
-    own = re.sub(r"^next_?", "", rest.name, flags=re.IGNORECASE)
-    argument = own[:1].lower() + own[1:] if own else "page"
-    host = re.match(r"\w+://[\w.:-]+", rest.token)
-    # An address on another host comes only from the answer, so the agent must decide whether to trust it.
-    if host is not None and host.group(0) not in call_input(entry):
-        return (
-            f"Ask for the address that the answer gives as {code(rest.name, 40)}, if you trust it, and so on until none is"
-            f" given."
-        )
-    if host is not None or rest.token.startswith("/"):
-        return (
-            f"Ask for {code(rest.token, 120)}, which the answer gives as {code(rest.name, 40)}, and so on until none is given."
-        )
-    return (
-        f"Make the same call with the token of the answer, {code(rest.token, 60)} (its {code(rest.name, 40)}), in the argument"
-        f" that the tool has for it ({code(argument, 40)} or the like), and so on until the answer gives none."
-    )
 
 
 _LEAST_CALLS = 3
