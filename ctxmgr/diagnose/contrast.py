@@ -27,6 +27,7 @@ from ctxmgr.diagnose.evidence.texts import capital, code, join_names, join_texts
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import find_look_before_change, find_way_out, is_flaky, next_look, process_look
 from ctxmgr.diagnose.related.arguments import describe_unread_page
+from ctxmgr.diagnose.related.related_lines import find_names
 from ctxmgr.diagnose.related.related_records import CauseExplanation, gather_explanation
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -276,10 +277,15 @@ def _choose_look(evidence: Evidence, step: EntryView) -> str:
 
 
 def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:
-    """Return a look-up made before the last changes and not repeated since, because its result may have changed."""
+    """Return a look-up about the same things, made before the last changes and not repeated since.
+
+    Its result may have changed.
+    """
     before = [
-        entry for entry in evidence.recent if entry.status == "ok" and entry.index < step.index and entry.agent == step.agent
-    ]
+        entry for entry in evidence.recent
+        if entry.index < step.index and entry.agent == step.agent and evidence.has_succeeded(entry)
+    ]  # fmt: skip
+    names = find_names(call_input(step))
     changes = [entry for entry in before if _may_have_changed(entry)][-_MOST_CHANGES:]
     # After a single change, the last look is still fresh.
     if len(changes) < _LEAST_REPEATS:
@@ -294,9 +300,10 @@ def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:
             # Thinking and talking look at nothing.
             and entry.action not in SILENT
             and call_key(entry) not in since
+            and any(name in f"{call_input(entry)}\n{evidence.text(entry)}" for name in names)
         ):
             source = evidence.source(entry).removeprefix("your ")
-            return f"Look again at what you have not looked at since your last {len(changes)} changes: {source}."
+            return f"Look again at what you have not looked at since your last changes: {source}."
     return None
 
 
@@ -388,7 +395,8 @@ def _describe_unknown_cause(evidence: Evidence, step: EntryView) -> str:
     if len(repeated) < _LEAST_REPEATS and failed:
         return ends
     # Of a person, and of a call that may have changed something, nobody can tell that they did not.
-    if len(repeated) < _LEAST_REPEATS or not evidence.is_unchanged(repeated[0], repeated[-1]):
+    varied = {call_key(each) for each in evidence.recent if each.action == step.action and not command_of(each)}
+    if len(repeated) < _LEAST_REPEATS or len(varied) > 1 or not evidence.is_unchanged(repeated[0], repeated[-1]):
         return f"{ends} the same way each time" if failed else f"{ends} each time"
     return f"{ends}: nothing was changed between its runs" if failed else f"{ends} each time: nothing was changed in between"
 

@@ -141,7 +141,9 @@ def _describe_request(given: PromptInput) -> str:
             what = "call failed" if given.brief.ended else "answer came"
             return f"The same {what} {times(given.times)}."
         if given.diagnosis is None or (given.diagnosis.kind == "unknown" and not given.brief.ended):
-            return "No loop and no stall was found; go on with the task from here."
+            if any(entry.status == "open" for entry in given.brief.latest[-1:]):
+                return "The latest call has not returned when the record ends."
+            return "The detectors found no loop and no stall; go on with the task from here."
         return f"The latest calls {'failed' if given.brief.ended else 'bring nothing new'}."
     added, lead = request.additional_context or "", "It adds" if request.type == "PROCEED" else "You added"
     more = f"\n{lead}:\n{quote_person(added, 400)}" if added.strip() else ""

@@ -458,3 +458,22 @@ def test_a_sub_agent_whose_task_is_not_recorded_gets_none(store: Store) -> None:
     store.append(_started())
 
     assert "The task" not in recover(store, plan=True, force=True, to="scout").prompt
+
+
+def test_an_open_call_at_the_end_is_not_passed_over(store: Store) -> None:
+    """No detector has a verdict on it yet, but the run may wait for it."""
+    store.append([said("s", 0, "Pack the trays."), *call("s", 0, "Bash", {"command": "ls"}, output="trays")])
+    store.append([*call("s", 1, "Bash", {"command": "./packer"}, open_=True), event("s", 2, "heartbeat", {}, after=60)])
+
+    assert recover(store).prompt.startswith("[ctxmgr] The latest call has not returned when the record ends.")
+
+
+def test_words_of_the_task_are_told_once(store: Store) -> None:
+    """A cause leaves a sentence of the user out that the task holds, for the prompt shows the task."""
+    task = "Roll main out with deploy-staging.yml to the north cluster, and use the form of docs/deploy.md for the message."
+    store.append([said("s", 0, task)])
+    for number in range(3):
+        store.append(call("s", number, "deploy", {"flow": "staging.yml"}, error="deploy: the message lacks its form"))
+    prompt = recover(store).prompt
+
+    assert prompt.count("and use the form of docs/deploy.md") == 1
