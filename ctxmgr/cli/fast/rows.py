@@ -279,7 +279,8 @@ def make_request(name: str, shape: str, values: dict[str, Any], **changed: Any) 
             fields[bound] = moment(fields[bound], time.time())
     if fields.get("since") and fields.get("until") and (parse_time(fields["until"]) or 0) < (parse_time(fields["since"]) or 0):
         raise InvalidInput("--until lies before --since", "times without a zone are UTC; '2h' means two hours ago")
-    return tools.PlainRequest(**fields)
+    # The other options say where to read and how to show it.
+    return tools.PlainRequest(**{name: value for name, value in fields.items() if name in tools.REQUEST_FIELDS})
 
 
 def _page_answer(result: tools.QueryResult, reader: Rows, draw: Callable[[Printer], object]) -> Answer:

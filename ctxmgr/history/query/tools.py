@@ -25,10 +25,16 @@ if TYPE_CHECKING:
     Hit = Callable[[Any, str, str], Any]
 
 
+_WITHOUT_DEFAULT = frozenset(["kind", "limit", "query", "max_results", "exact_total", "content", "summary", "reasoning"])
+
+
 class PlainRequest:
-    """A request that is not checked: its fields by the names of `ctxmgr.types.query`. What is not given narrows nothing.
+    """A request whose values are not checked: its fields have the names of `ctxmgr.types.query`. One not given narrows nothing.
 
     The kind of rows and the length of a page have no default.
+
+    Raises:
+        TypeError: on a name that no request has.
     """
 
     session = process = index = entry_id = since = until = author = supersedes = None
@@ -36,7 +42,13 @@ class PlainRequest:
     offset, newest_first, all_sessions = 0, False, False
 
     def __init__(self, **values: Any) -> None:
+        if unknown := values.keys() - REQUEST_FIELDS:
+            raise TypeError(f"no request has the field {', '.join(sorted(unknown))}")
         self.__dict__.update(values)
+
+
+REQUEST_FIELDS = _WITHOUT_DEFAULT | {name for name in vars(PlainRequest) if not name.startswith("_")}
+"""The names of all fields of all requests of the tools."""
 
 
 class QueryResult:

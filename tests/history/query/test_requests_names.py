@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from ctxmgr.history.query.requests import list_, search, trace
 from ctxmgr.history.query.tools import PlainRequest
 from ctxmgr.store import Store, open_store
+from ctxmgr.types import query
 from ctxmgr.types.query import (
     AddNoteRequest,
     CreateSnapshotRequest,
@@ -96,3 +97,13 @@ def test_a_request_that_is_not_checked_leaves_out_the_same(request_: type[Reques
     defaults = {name: request_.model_fields[name].new_default() for name in plain}
 
     assert {name: value or None for name, value in plain.items()} == {name: value or None for name, value in defaults.items()}
+
+
+def test_a_plain_request_has_the_fields_of_the_checked_ones() -> None:
+    """Any of their names is taken, and no other one, so a misspelled field is no field that narrows nothing."""
+    models = [each for each in vars(query).values() if isinstance(each, type) and issubclass(each, Request)]
+    names = {name for model in models for name in model.model_fields} - {"snapshot_id"}
+
+    assert vars(PlainRequest(**dict.fromkeys(names))).keys() == names
+    with pytest.raises(TypeError, match="no request has the field agnet"):
+        PlainRequest(kind="entry", agnet="coder")
