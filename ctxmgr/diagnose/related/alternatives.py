@@ -8,17 +8,21 @@ arguments themselves stands in `ctxmgr.diagnose.related.arguments`.
 from __future__ import annotations
 
 import re
+from calendar import timegm
 from collections.abc import Iterator, Sequence
+from time import strptime
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.errors.lines import is_advice
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
+from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
 from ctxmgr.diagnose.related.arguments import Alternative, compare_arguments, find_last_resorts, mask_digits
 from ctxmgr.diagnose.related.newer_names import find_newer_name
+from ctxmgr.log.ids import parse_time
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -58,7 +62,7 @@ def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alt
     yield from compare_arguments(evidence, steps)
     for find in (
         find_newer_name, _find_other_field, _find_value_in_form, _find_own_holder, _find_free_sibling, _find_sibling_free_then,
-        _find_place_with_room, _find_installed_version, _find_other_release, _find_advised_tool,
+        _find_place_with_room, _find_expired_certificate, _find_installed_version, _find_other_release, _find_advised_tool,
     ):  # fmt: skip
         if (found := find(evidence, steps)) is not None:
             yield found
@@ -265,6 +269,44 @@ def _find_place_with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alt
                     f"Write to {code(place, 80)}, which the user named and which has {row['free']} free.",
                 )
     return None
+
+
+_SECURE = lazy_pattern(r"(?i)https|\btls\b|\bssl\b|x509|certificate|handshake|transport|verif(?:y|ication)")
+_NOT_AFTER = lazy_pattern(r"(?i)\bnot ?after\s?[:=]\s?([A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}) GMT")
+"""The end of a certificate, as OpenSSL prints it."""
+_TARGET = lazy_pattern(r"^([\w-]{0,30}cert[\w-]{0,30})\s?:(?!=)", re.MULTILINE)
+_MOST_ABOVE = 6
+"""Lines above the end of a certificate among which the file's name is looked for."""
+
+
+def _find_expired_certificate(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the certificate that had expired when a secure connection failed, and the target that may renew it."""
+    said, at = f"{call_input(steps[0])}\n{evidence.text(steps[0])[:_MOST_TEXT]}", parse_time(steps[0].ts or "")
+    for other in evidence.entries_before(steps[0].index) if at and _SECURE.search(said) else ():
+        lines = evidence.text(other)[:_MOST_TEXT].split("\n") if evidence.has_succeeded(other) else []
+        for place, line in enumerate(lines):
+            match = _NOT_AFTER.search(line)
+            end = None if match is None else _read_openssl_time(match[1])
+            if match is not None and end is not None and at is not None and end < at:
+                above = (each.strip() for each in reversed(lines[max(place - _MOST_ABOVE, 0) : place]))
+                name = next((code(each, 80) for each in above if is_file_name(each) and plain_name(each)), "a certificate")
+                targets = [each for entry in evidence.latest for each in _TARGET.findall(evidence.text(entry)[:_MOST_TEXT])]
+                made = f"; the target {code(targets[0], 40)} may make it anew" if targets else ""
+                return Alternative(
+                    f"{capital(evidence.source(other))} shows that {name} was valid until {code(f'{match[1]} GMT', 40)}: it had"
+                    " expired.",
+                    f"Renew {name}{made}; then make the call again.",
+                    alone=True,
+                )
+    return None
+
+
+def _read_openssl_time(text: str) -> int | None:
+    """Return seconds since 1970 for a time such as `Nov 26 17:12:04 2026`; None if there is no such time."""
+    try:
+        return timegm(strptime(text, "%b %d %H:%M:%S %Y"))
+    except ValueError:
+        return None
 
 
 def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:

@@ -220,3 +220,28 @@ def test_a_list_that_shows_the_taken_thing_as_free_says_nothing() -> None:
         told = answer(Said("Book a court."), Call("courts", {}, listed), *[_reserve("C1", "18:00")] * THRICE)
 
         assert "at that time" not in told.next_step
+
+
+@pytest.mark.parametrize(
+    ("end", "error", "said"),
+    [
+        ("Nov 26 17:12:04 2019 GMT", "Get https://localhost:4057/items: transport failure", True),
+        ("Nov 26 17:12:04 2199 GMT", "Get https://localhost:4057/items: transport failure", False),
+        ("Nov 26 17:12:04 2019 GMT", "expected 3, got 4", False),
+        ("Nov 66 99:12:04 2019 GMT", "Get https://localhost:4057/items: transport failure", False),
+    ],
+    ids=["over", "valid", "no secure connection", "no time"],
+)
+def test_a_certificate_that_had_expired_is_named(end: str, error: str, said: bool) -> None:
+    """With its file, and the target of a Makefile that may renew it."""
+    told = answer(
+        bash("grep -A1 '^[a-z]*:' Makefile", "testcerts:\n\t./gen.sh testdata"),
+        bash(
+            "openssl x509 -noout -dates",
+            f"testdata/ca.pem\nnotAfter=Nov 26 17:12:04 2199 GMT\ntestdata/server.pem\nnotAfter={end}",
+        ),
+        *[failed("go test ./sync", error)] * THRICE,
+    )
+
+    assert ("`testdata/server.pem` was valid until" in told.cause) == said
+    assert told.next_step.startswith("Renew `testdata/server.pem`; the target `testcerts`") == said
