@@ -68,7 +68,7 @@ _AMOUNT = lazy_pattern(r"\d{1,12}(?:\.\d{1,6})?")
 _COUNTS = lazy_pattern(
     r"(?i)\b(?:counts?|totals?|sums?|difference|differs?|mismatch\w*|do(?:es)? not (?:agree|match|add up)|incomplete)\b"
 )
-_LEAST_SHOWN, _MOST_UNREAD = 3, 3
+_LEAST_SHOWN, _MOST_UNREAD, _TWO = 3, 3, 2
 
 
 def compare_arguments(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
@@ -92,7 +92,7 @@ def find_last_resorts(evidence: Evidence, steps: Sequence[EntryView]) -> Iterato
     for find in (
         _find_used_up,
         _find_unread_page,
-        *([_find_wrong_by_user] if failed else [_find_other_owner, _find_not_looked_up]),
+        *([_find_wrong_by_user] if failed else [_find_namesake, _find_other_owner, _find_not_looked_up]),
     ):
         if (found := find(evidence, steps)) is not None:
             yield found
@@ -206,6 +206,30 @@ def _find_wrong_by_user(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
         f"Tell the user that {name} is not found, and ask for the right one or for another way to find it; do not try others.",
         alone=True,
     )
+
+
+def _find_namesake(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return that a change was made to one of two things of the same name, if a look shows no effect of it."""
+    changes = [each for each in evidence.latest if not only_looks(each) and evidence.has_succeeded(each)]
+    given = {
+        value: change for change in reversed(changes[:_MOST_NAMED])
+        for value in list_values([fields_of(change), *find_objects(evidence.text(change))]) if IDENTIFIER.fullmatch(value)
+    }  # fmt: skip
+    for entry in reversed(evidence.recent) if given else ():
+        things = list(find_objects(evidence.text(entry))) if evidence.has_succeeded(entry) else []
+        for thing in things:
+            key = next((name for name, value in thing.items() if isinstance(value, str) and value in given), None)
+            alike = [each for each in things if key in each and each.get("name") == thing.get("name", each)]
+            other = next((each[key] for each in alike if each[key] != thing[key]), None) if key and len(alike) == _TWO else None
+            if key is not None and isinstance(other, str) and plain_name(other):
+                change, name = given[thing[key]], code(str(thing["name"]), 60)
+                return Alternative(
+                    f"{capital(evidence.source(entry))} lists {name} twice, as {code(thing[key], 40)} and as {code(other, 40)};"
+                    f" {evidence.source(change)} is about the first.",
+                    f"See which {name} is meant; if it is {code(other, 40)}, make the change there, and take this one back.",
+                    alone=True,
+                )
+    return None
 
 
 class _Contact(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -235,3 +236,25 @@ def test_a_list_that_was_not_read_to_its_end_is_told(look: dict[str, str], messa
 
     assert ("holds only a part of the list" in told.cause) == said
     assert ("`c2h0`" in told.next_step) == said
+
+
+@pytest.mark.parametrize(
+    ("zones", "said"),
+    [
+        ([("Z-0451", "bank.example"), ("Z-0877", "bank.example")], True),
+        ([("Z-0451", "bank.example"), ("Z-0877", "dev.example")], False),
+        ([("Z-0451", "bank.example"), ("Z-0877", "bank.example"), ("Z-0878", "bank.example")], False),
+        ([("Z-0451", None), ("Z-0877", None)], False),
+    ],
+    ids=["two of one name", "other names", "three", "no names"],
+)
+def test_a_change_to_one_of_two_things_of_one_name_is_told(zones: list[tuple[str, str | None]], said: bool) -> None:
+    """The look asks about the other one, perhaps. Of more than two a list says it better."""
+    listed = json.dumps({"zones": [{"zoneId": zone, "name": name} for zone, name in zones]})
+    change = Call("dns.upsert_record", {"zone": "bank.example", "name": "status"}, '{"ok": true, "zoneId": "Z-0451"}')
+    probe = Call("probe.resolve", {"name": "status.bank.example"}, '{"rcode": "NXDOMAIN"}')
+    told = contrast(evidence(Call("dns.list_zones", {}, listed), probe, change, probe, change, probe, loop=1))
+
+    assert told is not None
+    assert ("lists `bank.example` twice, as `Z-0451` and as `Z-0877`" in told.cause) == said
+    assert told.next_step.startswith("See which `bank.example` is meant; if it is `Z-0877`") == said
