@@ -34,6 +34,11 @@ _ENDED_AFTER = lazy_pattern(
     r"(?i)\b(?:killed|stopped|terminated|cancel+ed|aborted|interrupted|timed? ?out|time ?limit|no (?:end|output|result|answer)"
     rf"|did not (?:end|return|finish)|exceeded)\b[^\n\d]{{0,40}}?({DURATION})(?![\w.]?\d)"
 )
+_BY_CLIENT = lazy_pattern(
+    r"(?i)\W{0,3}(?:(?:the )?(?:command|process|call|execution|tool)(?: was| timed? ?out)?\b|killed|stopped"
+    rf"|terminated|no (?:end|output))[^\n\d]{{0,60}}?({DURATION})(?![\w.]?\d)"
+)
+"""Messages that only a client writes. A program may speak of a time-out of its own: `connect timed out after 30 s`."""
 _ENDED = lazy_pattern(
     r"(?i)\b(?:killed|terminated|timed? ?out)\b|\bexit(?:ed)?(?: with)?(?: code| status)?:? ?(?:124|137|143)\b"
 )
@@ -141,7 +146,7 @@ def find_stop(evidence: Evidence, entry: EntryView) -> tuple[float, bool] | None
         return own, True
     if not stated and len(limits) == 1 and _ENDED.search(ends):
         return limits[0], True
-    client = _ENDED_AFTER.search(_error_text(entry))
+    client = _BY_CLIENT.match(_error_text(entry))
     seconds = parse_duration(client[1].lower()) if client is not None else None
     return None if seconds is None or limits else (seconds, False)
 
@@ -153,10 +158,10 @@ def describe_stop(stop: tuple[float, bool]) -> str:
 
 
 def _error_text(entry: EntryView) -> str:
-    """Return the short message of a client about a call, apart from the call's own output."""
+    """Return the short message of a client about a call."""
     error: Any = entry.error
     said: Any = cast("dict[str, Any]", error).get("message") if isinstance(error, dict) else error
-    return said if isinstance(said, str) and len(said) < _MOST_LINE and said != entry.output else ""
+    return said if isinstance(said, str) and len(said) < _MOST_LINE else ""
 
 
 def wait_of(entry: EntryView) -> float | None:
@@ -173,7 +178,7 @@ def wait_of(entry: EntryView) -> float | None:
     parts = split_command(command)
     waits = [_wait_of_words(words) for words in parts]
     # What follows a pause may itself not return.
-    if not waits or any(each is None for each in waits[-1:]) or re.search(r"\b(?:while|until|for|do)\b", command):
+    if not waits or any(each is None for each in waits[-1:]) or re.search(r"(?<![\w-])(?:while|until|for|do)\b", command):
         return None
     total = sum(each for each in waits if each is not None)
     return total if total >= _LEAST_WAIT else None
@@ -218,6 +223,8 @@ def end_of_wait(evidence: Evidence, entry: EntryView) -> tuple[str, bool] | None
         now = max(now, start + stalled)
     # By the clock of the record, whose zone may be another.
     begun = datetime.fromisoformat(entry.ts)
+    if evidence.is_hung and not isinstance(stalled, int | float):
+        return (begun + timedelta(seconds=seconds)).isoformat(), True
     return (begun + timedelta(seconds=seconds)).isoformat(), now > start + max(seconds * _NEAR, seconds + _LATE)
 
 

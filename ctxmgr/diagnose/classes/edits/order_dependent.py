@@ -29,7 +29,8 @@ _HEADER = lazy_pattern(r"^==> (?P<file>[\w./-]{1,200}) <==$")
 _GREP = lazy_pattern(r"^(?P<file>[\w./-]{3,200}\.\w{1,5}):\d{1,6}:(?P<line>.*)$")
 _TARGET = r"[A-Za-z_][\w.]{0,80}"
 _WRITES = lazy_pattern(
-    rf"^\s*(?P<called>{_TARGET})\.(?:update|clear|append|extend|pop|popitem|setdefault|insert|remove|add|discard|push|splice|set)\("
+    rf"^\s*(?P<called>{_TARGET})\.(?:update|clear|append|extend|pop|popitem|setdefault|insert|remove|add|discard|push|splice"
+    rf"|set)\("
     rf"|^\s*(?P<item>{_TARGET})\[[^\]\n]{{1,80}}\]\s*(?:[-+*/|]?=)(?!=)|^\s*(?P<member>[A-Za-z_]\w*(?:\.\w+)+)\s*[-+*/|]?=(?!=)"
     rf"|^\s*(?:global)\s+(?P<shared>\w{{2,80}})|^\s*setattr\((?P<set>{_TARGET})\s*,|^\s*del\s+(?P<gone>{_TARGET})\["
     r"|^\s*os\.(?P<env>Setenv|putenv|chdir|Chdir)\("
@@ -63,7 +64,7 @@ class _Writer(NamedTuple):
 
 
 def diagnose_order(kind: str, evidence: Evidence) -> Diagnosis | None:
-    """Return that a test fails only after others, with the line of another test that leaves something behind, if one is seen."""
+    """Return that a test fails only after others, with the line of another test that leaves something behind, if seen."""
     run = next((found for entry in evidence.failing_calls if (found := _find_run(evidence, entry)) is not None), None)
     if run is None:
         return None
@@ -117,10 +118,10 @@ def _find_run(evidence: Evidence, entry: EntryView) -> _Run | None:
             passes = evidence.has_succeeded(alone) and _PASSED.search(evidence.text(alone)) is not None
             first, second = sorted((full, alone), key=lambda each: each.index)
             names = [name for name in names if not any(name != each and each.endswith(f"/{name}") for each in names)]
-            if names and passes and _is_part(other, command) and not evidence.possible_changes(first, second):
-                # The full run must fail there, too: its runs may differ.
-                if set(names) & set(_list_failing(evidence.text(full))):
-                    return _Run(full, alone, names)
+            # The full run must fail there as well: its runs may differ.
+            same = set(names) & set(_list_failing(evidence.text(full)))
+            if same and passes and _is_part(other, command) and not evidence.possible_changes(first, second):
+                return _Run(full, alone, names)
     return None
 
 
@@ -139,17 +140,9 @@ def _list_failing(said: str) -> list[str]:
     for match in _FAILED.finditer(said[-12_000:]):
         file = match["file"] or match["jest"] or ""
         module = (match["module"] or "").rpartition(".")[2]
-        for name in (
-            file,
-            file.rpartition("/")[2],
-            module,
-            (match["test"] or "").rpartition(":")[2],
-            match["go"],
-            match["unit"],
-            match["cargo"],
-        ):
-            if name and len(name) >= _LEAST_NAME and plain_name(name):
-                found.append(name)
+        test = (match["test"] or "").rpartition(":")[2]
+        named = (file, file.rpartition("/")[2], module, test, match["go"], match["unit"], match["cargo"])
+        found += [name for name in named if name and len(name) >= _LEAST_NAME and plain_name(name)]
     return list(dict.fromkeys(found))
 
 

@@ -52,9 +52,10 @@ _JOINED = lazy_pattern(r"\s*(?:&&|;|\n)\s*")
 _NAMES = lazy_pattern(r"(?:^|[\s;])(?:export\s+|declare\s+-\w+\s+|typeset\s+-\w+\s+|alias\s+)?([A-Za-z_]\w{1,60})=")
 _SOURCED = lazy_pattern(r"(?:^|[\s;&])(?:source|\.)\s+([\w./~-]{1,200})")
 _OF_SHELL = lazy_pattern(
-    r"(?i)\b(?:calls?|commands?|invocations?|runs?)\b[^.]{0,60}\b(?:own|new|fresh|separate|another) (?:process|shell|session|subshell)"
-    r"|\b(?:does not|do not|doesn't|don't|not|never|nothing|no)\b[^.]{0,60}\b(?:persist\w*|carr(?:y|ied) over|kept|preserved|survive\w*"
-    r"|seen by the next|shared between)\b|\b(?:own|new|fresh|separate) (?:process|shell|subshell) (?:for|per|of) (?:each|every)"
+    r"(?i)\b(?:calls?|commands?|invocations?|runs?)\b[^.]{0,60}\b(?:own|new|fresh|separate|another) (?:process|shell|session"
+    r"|subshell)|\b(?:does not|do not|doesn't|don't|not|never|nothing|no)\b[^.]{0,60}\b(?:persist\w*|carr(?:y|ied) over|kept"
+    r"|preserved|survive\w*|seen by the next|shared between)\b"
+    r"|\b(?:own|new|fresh|separate) (?:process|shell|subshell) (?:for|per|of) (?:each|every)"
 )
 """Words of a tool's description that say that each call has a shell of its own."""
 
@@ -72,7 +73,7 @@ def _find_setting(evidence: Evidence, entry: EntryView) -> str:
 
 def _list_names(evidence: Evidence, entry: EntryView, setting: str) -> list[str]:
     """Return the names that a command sets, also by the files that it reads."""
-    found = [name for name in _NAMES.findall(setting)]
+    found = list(_NAMES.findall(setting))
     found += [match["other"] for match in [_SETS.match(setting)] if match is not None and match["other"]]
     for path in _SOURCED.findall(setting):
         content = evidence.last_content(path, entry.index)
@@ -154,10 +155,10 @@ def _explain_lost_setting(evidence: Evidence, entry: EntryView, other: EntryView
     rule = _find_rule(evidence)
     said = "" if rule is None else f" {capital(rule.source)} says so: {code(rule.text, 110)}."
     many = len(names) > 1
+    lost = "are not there for it. They were set" if many else "is not there for it. It was set"
     cause = (
-        f"{evidence.describe_failure(entry, 80)}: {what} {'are' if many else 'is'} not there for it. {'They were' if many else 'It was'}"
-        f" set by a call of its own, {code(command_of(other), 90)}, and {'are' if many else 'is'} lost with that: each call has"
-        f" its own shell.{said}"
+        f"{evidence.describe_failure(entry, 80)}: {what} {lost} by a call of its own, {code(command_of(other), 90)}, and"
+        f" {'are' if many else 'is'} lost with that: each call has its own shell.{said}"
     )
     step = f"Set it in the same call: {code(f'{setting} && {command_of(entry)}', 170)}."
     quotes = [evidence.quote(entry), evidence.quote(other, command_of(other)), *([] if rule is None else [rule])]

@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence.calls import command_of, split_command
 from ctxmgr.diagnose.evidence.durations import without_wrappers
 from ctxmgr.diagnose.evidence.messages import forbids
 from ctxmgr.diagnose.evidence.texts import ORDERS, contains_word, plain_name
-from ctxmgr.text.patterns import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.view import EntryView
 
 _ASKS_NOTHING = lazy_pattern(
@@ -20,15 +20,15 @@ _ASKS_NOTHING = lazy_pattern(
 """Options that answer all questions in advance."""
 _OPTION = lazy_pattern(r"(?<![\w-])--?[a-zA-Z][\w-]{0,30}(?::\w{2,10})?(?![\w])")
 _OF_TERMINAL = lazy_pattern(
-    r"(?i)\b(?:terminal|tty|stdin|interactive|non-interactive|unattended|prompt(?:s|ed)?|ask(?:s|ed)?|question|confirm\w*|hangs?"
-    r"|waits?|blocks?|never returns|batch)\b"
+    r"(?i)\b(?:terminal|tty|stdin|(?:non-)?interactive\w*|unattended|prompts?|prompted|asks?|asked|questions?|confirm\w*)\b"
 )
 _PASSWORD = lazy_pattern(r"(?i)pass(?:word|phrase|code)|\b(?:store|key)pass\b|\bPIN\b")
 _FILE = lazy_pattern(
     r"(?<![\w./~:-])((?:~?/)?(?:[\w@+-][\w.@+-]*/){0,8}(?:\.[A-Za-z][\w-]{2,40}|[\w@+-]{1,60}\.[A-Za-z][\w.-]{0,20}))(?![\w/])"
 )
 _WORD = lazy_pattern(r"[A-Za-z0-9]{3,40}")
-_GENERAL = frozenset("the and for from with file files path out name key password pass passphrase mode export input".split())
+_GENERAL = word_set("the and for from with file files path out name key password pass passphrase mode export input")
+_SECRET_NAME = lazy_pattern(r"(?i)^[./~]|pass|secret|cred|token|\bpw")
 _MOST_LINES, _MOST_LINE, _LEAST_SHARED = 400, 400, 1
 
 
@@ -84,6 +84,8 @@ def find_password_file(evidence: Evidence, entry: EntryView) -> Documented | Non
             continue
         shared = {each.casefold() for each in _WORD.findall(line)} & words
         files = [name for name in dict.fromkeys(_FILE.findall(line)) if plain_name(name) and name not in command_of(entry)]
+        # The name of a host has a dot as well.
+        files = [name for name in files if _SECRET_NAME.search(name) or contains_word("file", line)]
         if len(shared) >= _LEAST_SHARED and len(files) == 1:
             return Documented(files[0], line, other)
     return None
