@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import CHECKS, Evidence
-from ctxmgr.diagnose.evidence.calls import command_of, path_of, program_name, split_command
+from ctxmgr.diagnose.evidence.calls import command_of, folder_of, path_of, program_name, split_command
 from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, join_names, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -120,18 +120,32 @@ def _find_run(evidence: Evidence, entry: EntryView) -> _Run | None:
             names = [name for name in names if not any(name != each and each.endswith(f"/{name}") for each in names)]
             # The full run must fail there as well: its runs may differ.
             same = set(names) & set(_list_failing(evidence.text(full)))
-            if same and passes and _is_part(other, command) and not evidence.possible_changes(first, second):
+            if same and passes and _is_part(alone, full) and not evidence.possible_changes(first, second):
                 return _Run(full, alone, names)
     return None
 
 
-def _is_part(part: str, whole: str) -> bool:
-    """Whether a command runs a part of another one: it has its words, and names what to run. Settings in front are equal."""
-    one, two = part.split(), whole.split()
-    places = {word for word in two if word in (".", "./...", "tests", "tests/", "test", "test/") or "/" in word}
-    return all(word in one for word in two if word not in places) and [w for w in one if "=" in w and w[0] != "-"] == [
-        w for w in two if "=" in w and w[0] != "-"
-    ]
+def _is_part(part: EntryView, whole: EntryView) -> bool:
+    """Whether a call runs a part of what another one runs: it has its words, in its folder and with its settings."""
+    one, two = ([word for words in _list_check_words(each) for word in words] for each in (part, whole))
+    places = {word for word in two if "/" in word or word in (".", "tests", "test")}
+    same = folder_of(part) == folder_of(whole) and _list_settings(part) == _list_settings(whole)
+    return same and all(word in one for word in two if word not in places and not _SHOWS_MORE.fullmatch(word))
+
+
+def _list_check_words(entry: EntryView) -> list[list[str]]:
+    """Return the words of the commands of a call that run tests. Its filters are left out."""
+    return [words for words in split_command(command_of(entry)) if CHECKS.search(" ".join(words))]
+
+
+def _list_settings(entry: EntryView) -> list[str]:
+    return [word for word in command_of(entry).split() if "=" in word and not word.startswith("-")]
+
+
+_SHOWS_MORE = lazy_pattern(
+    r"-[qvxsl]{1,3}|-r\w{1,3}|--tb=\w{2,6}|--no-header|--verbose|--quiet|--(?:maxfail|color)=\w{1,6}|--bail"
+)
+"""Options that change what a run shows, or where it stops."""
 
 
 def _list_failing(said: str) -> list[str]:

@@ -39,6 +39,7 @@ def test_the_line_that_leaves_something_behind_is_named() -> None:
     [
         (ALONE, FULL),
         (bash("pytest -k test_fr", "1 passed"), FULL),
+        (bash("pytest -x tests/test_rates.py 2>&1 | tail -3", "2 passed"), failed("pytest -q | tail -9", FULL.output)),
         (
             bash("go test -run TestFR ./rates", "ok  \tshop/rates\t0.01s"),
             failed("go test ./...", "--- FAIL: TestFR (0.00s)\nFAIL\tshop/rates\t0.02s"),
@@ -85,6 +86,8 @@ def test_a_test_that_restores_or_writes_elsewhere_is_not_named(shown: Call) -> N
             full=failed("pytest -n 4", "FAILED tests/test_rates.py::test_fr - assert 17 == 20"),
             alone=bash("pytest tests/test_rates.py", "2 passed"),
         ),
+        # Another folder.
+        runs(alone=bash("cd ../copy && pytest tests/test_rates.py", "2 passed in 1.8s")),
         # Another setting.
         runs(alone=bash("RATES=a pytest tests/test_rates.py", "2 passed in 1.8s")),
     ],
