@@ -284,9 +284,14 @@ _LOOK_AT_STOPPED = (
 )
 
 
+_REACHES = lazy_pattern(r"\b(?:curl|wget|ssh|scp|rsync|nc|ping|telnet|git (?:clone|fetch|pull|push))\b")
+"""Commands of which the other side may not answer, so that more time helps nothing."""
+
+
 def _choose_look(evidence: Evidence, step: EntryView) -> str:
     """Return the most informative look, or what helps against this kind of failure."""
-    if find_stop(evidence, step) is not None and command_of(step):
+    command = command_of(step)
+    if command and not _REACHES.search(command) and find_stop(evidence, step) is not None:
         return _LOOK_AT_STOPPED
     error_text = " ".join(reasons(evidence, [step], _MOST_REASON))
     # The output of a failing test names files. One that nobody has read says more than another run of the test.

@@ -15,7 +15,7 @@ from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
-_WORD = lazy_pattern(r"[A-Za-z0-9]{3,40}")
+_WORD, _FOLDER = lazy_pattern(r"[A-Za-z0-9]{3,40}"), lazy_pattern(r"[\w.~-]{0,80}/")
 _GENERAL = word_set(
     "make build test tests run runs all main bash python python3 pytest node true false timeout npm yarn pnpm cargo task exec"
     " time with src out log logs txt file files home work repo debug release stderr stdout null dev tmp json yaml full data"
@@ -95,7 +95,8 @@ def _words_of(command: str) -> set[str]:
 
 def _list_words(text: str) -> Iterator[str]:
     """Yield the words that may name what a command is about: long ones, and those with digits or capitals within."""
-    for word in _WORD.findall(text[:4_000]):
+    # Many files share a folder.
+    for word in _WORD.findall(_FOLDER.sub("", text[:4_000])):
         telling = len(word) >= _LEAST_LETTERS or re.search(r"\d|[a-z][A-Z]", word)
         if telling and not word.isdigit() and word.casefold() not in _GENERAL:
             yield word

@@ -34,6 +34,7 @@ def test_a_longer_time_in_the_record_is_told(known: Evidence) -> None:
     [
         evidence(bash("tail -2 logs/revC_full.log", "real 4m10s"), *KILLED),
         evidence(bash("tail -2 logs/revB_full.log", "real 27m41s"), *KILLED),
+        evidence(bash("tail -2 revC/deploy.log", "real 27m41s"), *KILLED),
         evidence(LOG, *[failed("timeout 600 make BOARD=revC bit", "make: *** [bit] Error 1")] * 3),
     ],
 )
@@ -67,3 +68,11 @@ def test_what_the_system_kills_still_asks_for_its_memory() -> None:
 
     assert found is not None
     assert "memory" in found.diagnosis.next_step
+
+
+def test_more_time_is_no_advice_where_the_other_side_is_silent() -> None:
+    """A request that nobody answers is not run in the background."""
+    found = explain_contrast(evidence(*[failed("timeout 10 curl -s http://a.internal/x", "exit code 124")] * 3))
+
+    assert found is not None
+    assert "background" not in found.diagnosis.next_step
