@@ -67,7 +67,7 @@ WITHOUT_OWN_TESTS = {
         ("diagnose", "interface", "a protocol and its limits; tests/diagnose/classes/test_all_contract.py holds classes to it"),
         ("diagnose/classes/context", "context_lost", _CLASS),
         ("diagnose/classes/edits", "undone_by_other", _CLASS),
-        ("diagnose/classes/environment", "other_folder shell_state worked_elsewhere", _CLASS),
+        ("diagnose/classes/environment", "other_folder worked_elsewhere", _CLASS),
         ("diagnose/classes/names", "wrong_place", _CLASS),
         ("diagnose/classes/refusals", "limit_exceeded", _CLASS),
         ("diagnose/classes/statements", "documented_way known_error noted_way stated_reason", _CLASS),

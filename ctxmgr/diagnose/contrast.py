@@ -6,6 +6,7 @@ import builtins
 import re
 from collections.abc import Sequence
 
+from ctxmgr.detect.step import duration
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
@@ -15,15 +16,18 @@ from ctxmgr.diagnose.evidence.calls import (
     SILENT,
     command_of,
     edited_paths,
+    fields_of,
+    flat_text,
     only_looks,
     path_of,
     same_file,
     subject,
     tool_phrase,
 )
+from ctxmgr.diagnose.evidence.durations import describe_stop, end_of_wait, find_stop, is_wait_field, wait_of
 from ctxmgr.diagnose.evidence.files import FOREIGN
 from ctxmgr.diagnose.evidence.pages import find_unread_pages
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, join_texts, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, how_often, join_names, join_texts, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import find_look_before_change, find_way_out, is_flaky, next_look, process_look
 from ctxmgr.diagnose.related.arguments import describe_unread_page
@@ -172,7 +176,11 @@ def _explain_silence(evidence: Evidence, step: EntryView) -> CauseExplanation:
         cause = f"Nothing is recorded after {evidence.source(step)}, which ended {step.status}; no call is open."
         look = "Go on with the next part of the task: nothing has to be waited for."
         return CauseExplanation(diagnosis(KIND, cause, look, evidence.quote(step), confidence="low"))
+    end = end_of_wait(evidence, step)
+    if end is not None and not end[1]:
+        return _explain_own_wait(evidence, step, end[0])
     cause = f"Not known why: {_describe_call(evidence, step)}{start_clause(step)} has not returned"
+    cause += "" if end is None else f", although it was told to wait only until{clock(end[0]).removeprefix(' at')}"
     look, check = _choose_look_at_silence(evidence, step)
     quotes = [evidence.quote_call(step)]
     last = evidence.last_progress
@@ -186,6 +194,23 @@ def _explain_silence(evidence: Evidence, step: EntryView) -> CauseExplanation:
     if last is not None:
         cause += f" The last step that brought something new was {evidence.source(last)}."
     return CauseExplanation(silence.model_copy(update={"cause": cause}))
+
+
+def _explain_own_wait(evidence: Evidence, step: EntryView, end: str) -> CauseExplanation:
+    """Say that an open call waits as long as it was told, and what decides whether that helps."""
+    until = clock(end).removeprefix(" at")
+    given = {name: value for name, value in fields_of(step).items() if not is_wait_field(name)}
+    awaited = "" if command_of(step) or not given else f", for {code(flat_text(given), 90)}"
+    cause = (
+        f"{capital(_describe_call(evidence, step))}{start_clause(step)} waits as it was told, for"
+        f" {duration(wait_of(step) or 0)}, until{until}{awaited}. That it has not returned before is no fault."
+    )
+    look = (
+        "Find what should bring about what it waits for, and see that this was really begun: asked, sent, started, by whom. If"
+        " it was not, or waits for you, do that now: the wait alone brings nothing. Then look once at the state itself."
+    )
+    found = diagnosis(KIND, cause, look, evidence.quote_call(step), confidence="low")
+    return gather_explanation(evidence, found, [step])
 
 
 def _choose_look_at_silence(evidence: Evidence, step: EntryView) -> tuple[str, str]:
@@ -253,8 +278,22 @@ def _diagnose_never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
     return diagnosis(KIND, cause, _choose_look(evidence, step), *quotes, confidence="low")
 
 
+_LOOK_AT_STOPPED = (
+    "Start it once in the background with its output in a file, `COMMAND > out.log 2>&1 < /dev/null &`, and look at that file"
+    " twice: while it grows, wait, or set a longer limit; where it stands still, see which part it stands in, and run that part"
+    " alone."
+)
+
+
+_REACHES = lazy_pattern(r"\b(?:curl|wget|ssh|scp|rsync|nc|ping|telnet|git (?:clone|fetch|pull|push))\b")
+"""Commands of which the other side may not answer, so that more time helps nothing."""
+
+
 def _choose_look(evidence: Evidence, step: EntryView) -> str:
     """Return the most informative look, or what helps against this kind of failure."""
+    command = command_of(step)
+    if command and not _REACHES.search(command) and find_stop(evidence, step) is not None:
+        return _LOOK_AT_STOPPED
     error_text = " ".join(reasons(evidence, [step], _MOST_REASON))
     # The output of a failing test names files. One that nobody has read says more than another run of the test.
     tested = _find_unread_file(evidence, step) if CHECKS.search(command_of(step)) else None
@@ -373,6 +412,9 @@ def _find_tested_function(evidence: Evidence, step: EntryView, path: str) -> str
 def _describe_unknown_cause(evidence: Evidence, step: EntryView) -> str:
     """Return that the cause is not known, and whether anything was changed between the calls."""
     call = _describe_call(evidence, step)
+    if (stop := find_stop(evidence, step)) is not None:
+        times = how_often(evidence.times(step))
+        return f"{capital(call)} {describe_stop(stop)}{times}; whether it hangs or only takes long, the record does not say"
     if evidence.finding is None and not evidence.has_failed(step):
         same = _same_answers(evidence, step)
         if changed := _changes_between(evidence, same):

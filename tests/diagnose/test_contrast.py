@@ -204,3 +204,31 @@ def test_in_a_run_without_trouble_a_list_with_an_unread_rest_is_worth_a_look() -
     assert "holds only a part of the list" in found.cause
     assert "`p2`" in found.next_step
     assert contrast(evidence(Call("match", {"rows": 1}, "24 left"), found=False)) is None
+
+
+@pytest.mark.parametrize(
+    ("call", "awaited"),
+    [
+        (Call("wait", {"minutes": 10, "for": "answer of u-118"}, None, "open"), "answer of u-118"),
+        (bash("inotifywait -t 3600 -e create data", status="open"), "inotifywait -t 3600"),
+        (bash("sleep 3600", status="open"), "sleep 3600"),
+    ],
+)
+def test_a_wait_that_lasts_as_long_as_told_is_no_mystery(call: Call, awaited: str) -> None:
+    """Until when it waits is told, and no process is looked at."""
+    found = contrast(evidence(bash("ls"), call, found=False))
+
+    assert found is not None
+    assert "waits as it was told" in found.cause
+    assert awaited in found.cause
+    assert "Not known why" not in found.cause
+    assert "strace" not in found.next_step
+
+
+def test_a_wait_that_lasts_longer_than_told_is_a_mystery() -> None:
+    """Then nobody knows why, but until when it was to wait."""
+    found = contrast(evidence(Call("wait", {"minutes": 2}, None, "open"), kind="hung", severity="hung"))
+
+    assert found is not None
+    assert "Not known why" in found.cause
+    assert "was told to wait only until" in found.cause

@@ -11,7 +11,7 @@ on a long result, and one of a name or a list its room in a sentence.
 |---|---|---|
 | An edit is refused: its old text is not in the file, not unique, unread | `edits.wrong_edit_target` | `wrongEditTarget` |
 | The error points at another file than the one that is changed | `edits.error_elsewhere` | `errorElsewhere` |
-| A check does not see edits: other file, stale build, cached result, taken back | `edits.check_unaffected` | `testUnaffected` |
+| A check misses edits (stale, cached, undone), or fails only after other tests | `edits.check_unaffected` | `testUnaffected` |
 | The running program was loaded, built or installed before the edits | `edits.edits_not_used` | `editsNotUsed` |
 | The edited file is made from, copied to, or overridden by another | `edits.made_elsewhere` | `madeElsewhere` |
 | Two agents or tools undo each other's edits | `edits.undone_by_other` | `undoneByOther` |

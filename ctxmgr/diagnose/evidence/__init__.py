@@ -10,6 +10,7 @@
 | `items` | answers by their structure: JSON objects, lines of `key: value`, rows of tables, lists of names |
 | `pages` | answers that say there is more than they show |
 | `nearest_names` | the recorded name most similar to another |
+| `durations` | how long a call may take or waits by its own words, and how long something took |
 | `searches` | what a search command looks for, and where |
 | `interactive_commands` | commands that wait for a person |
 | `texts` | recorded text as quotes: clean, bounded, in backticks |

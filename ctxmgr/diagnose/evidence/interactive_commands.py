@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence.calls import split_command
+from ctxmgr.diagnose.evidence.durations import without_wrappers
 from ctxmgr.text.patterns import lazy_pattern
 
 _EDITOR = "it opens an editor and waits for a person to close it"
@@ -22,10 +23,15 @@ _SHELLS = "bash sh ash zsh python python3 node psql"
 
 
 class Wait(NamedTuple):
-    """What a command waits for, and how to run it so that it returns."""
+    """What a command waits for, and how to run it so that it returns.
+
+    Attributes:
+        secret: the option by which it reads the password for which it asks from a file, with `{0}` for that file, or "".
+    """
 
     why: str
     step: str
+    secret: str = ""
 
 
 class _Rule(NamedTuple):
@@ -38,6 +44,7 @@ class _Rule(NamedTuple):
         most: maximum number of plain words, including the verb.
         only: one of these options is given, if there are any.
         last: the last plain word is one of these, if there are any.
+        secret: see `Wait`.
     """
 
     programs: str
@@ -48,9 +55,163 @@ class _Rule(NamedTuple):
     most: int = _MANY
     only: str = ""
     last: str = ""
+    secret: str = ""
+
+
+_ASKS_PASSWORD = "it asks for a password on the terminal, and nobody types it"
+_PASSWORD_FILE = "Stop it and let it read the password from a file, {0}; if no file is meant for that, ask the user for one."
+_ASKS_TO_GO_ON = "it asks whether to go on, and nobody answers"
+_GIVE_YES = "Stop it and give it `{0}`, if the user wants that done."
+_BY_OPTIONS = "Stop it and give all its answers as options: {0}."
+_ENCRYPTS = "-aes128 -aes192 -aes256 -des3 -des -camellia256"
+
+
+def _ask_password(programs: str, way: str, verb: str = "", unless: str = "", only: str = "") -> _Rule:
+    """Return a rule for programs that ask for a password unless an option, ``way``, names a file with it."""
+    shown = way.replace("{0}", "FILE")
+    return _Rule(programs, _ASKS_PASSWORD, _PASSWORD_FILE.format(f"`{shown}`"), verb, unless, only=only, secret=way)
 
 
 _RULES = (
+    _ask_password(
+        "keytool",
+        "-storepass:file {0}",
+        unless="-storepass -storepass:file -storepass:env -help --help",
+        only="-import -importcert -genkeypair -genkey -list -delete -exportcert -certreq",
+    ),
+    _Rule(
+        "keytool",
+        "it shows the certificate, asks `Trust this certificate? [no]`, and nobody answers",
+        "Stop it and give it `-noprompt`, if the fingerprint of the certificate is known to be right.",
+        unless="-noprompt",
+        only="-importcert -import",
+    ),
+    _Rule(
+        "keytool",
+        "it asks for the names of the new certificate, and nobody answers",
+        _BY_OPTIONS.format("the names with `-dname`, the password with `-storepass:file FILE`"),
+        unless="-dname",
+        only="-genkeypair -genkey -selfcert",
+    ),
+    _ask_password("jarsigner", "-storepass:file {0}", unless="-verify -storepass -storepass:file -storepass:env"),
+    _ask_password("openssl", "-passout file:{0}", "pkcs12", "-passout -password -nokeys", "-export"),
+    _ask_password("openssl", "-passin file:{0}", "pkcs12", "-passin -password -export -help"),
+    _ask_password("openssl", "-passout file:{0}", "pkcs8", "-passout -nocrypt", "-topk8"),
+    _ask_password("openssl", "-passout file:{0}", "genrsa", "-passout", _ENCRYPTS),
+    _ask_password("openssl", "-passout file:{0}", "rsa", "-passout", _ENCRYPTS),
+    _ask_password("openssl", "-pass file:{0}", "genpkey", "-pass", f"{_ENCRYPTS} -aes-256-cbc"),
+    _ask_password("openssl", "-pass file:{0}", "enc", "-pass -k -kfile -K -list -ciphers"),
+    _Rule(
+        "openssl",
+        "it asks for the subject of the certificate, and nobody answers",
+        _BY_OPTIONS.format("the subject with `-subj`, and the rest with `-batch`"),
+        "req",
+        "-subj -batch -config -in -help",
+        only="-new -x509 -newkey",
+    ),
+    _Rule(
+        "openssl",
+        "it asks whether to sign the certificate",
+        "Stop it and give it `-batch`.",
+        "ca",
+        "-batch -gencrl -revoke -status",
+    ),
+    _ask_password(
+        "ansible-vault",
+        "--vault-password-file {0}",
+        unless="--vault-password-file --vault-pass-file --vault-id --help --version",
+    ),
+    _ask_password("htpasswd", "-i < {0}", unless="-b -i -D -v"),
+    _ask_password(
+        "gpg gpg2", "--batch --pinentry-mode loopback --passphrase-file {0}", unless="--batch", only="-c --symmetric"
+    ),
+    _ask_password("cryptsetup", "--key-file {0}", "luksOpen", "--key-file -d"),
+    _ask_password("cryptsetup", "--batch-mode --key-file {0}", "luksFormat", "--key-file -d -q"),
+    _ask_password("ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldappasswd", "-y {0}", only="-W", unless="-y"),
+    _Rule(
+        "kinit",
+        _ASKS_PASSWORD,
+        "Stop it and use a keytab, `-k -t FILE`; if none is meant for that, ask the user to do this step.",
+        unless="-k -t -R -V --keytab --help",
+    ),
+    _Rule(
+        "pg_dump pg_restore pg_dumpall createdb dropdb createuser",
+        _ASKS_PASSWORD,
+        "Stop it and run it without `-W`: it reads the password from `~/.pgpass` or the variable `PGPASSFILE`.",
+        only="-W",
+    ),
+    _Rule("pip pip3", _ASKS_TO_GO_ON, _GIVE_YES.format("-y"), "uninstall", "-y --yes"),
+    *(
+        _Rule("conda mamba", _ASKS_TO_GO_ON, _GIVE_YES.format("-y"), verb, "-y --yes -d --dry-run --json -h --help")
+        for verb in ("install", "create", "remove", "update", "env remove")
+    ),
+    *(
+        _Rule("apt apt-get dnf yum zypper", _ASKS_TO_GO_ON, _GIVE_YES.format("-y"), verb, f"{_YES} -n -s --simulate --dry-run")
+        for verb in ("remove", "purge", "autoremove", "upgrade", "dist-upgrade", "full-upgrade")
+    ),
+    _Rule("zypper", _ASKS_TO_GO_ON, _GIVE_YES.format("-n"), "install", f"{_YES} -n --dry-run"),
+    _Rule("pacman yay", _ASKS_TO_GO_ON, _GIVE_YES.format("--noconfirm"), unless="--noconfirm -p -Q", only="-S -R -U"),
+    *(
+        _Rule("docker podman", _ASKS_TO_GO_ON, _GIVE_YES.format("-f"), f"{verb} prune", "-f --force")
+        for verb in ("system", "image", "container", "volume", "network", "builder")
+    ),
+    _Rule("gh", _ASKS_TO_GO_ON, _GIVE_YES.format("--yes"), "repo delete", "--yes --confirm"),
+    _Rule(
+        "gh",
+        "it asks for title and body, and nobody answers",
+        _BY_OPTIONS.format("`--title` and `--body`, or `--fill`"),
+        "pr create",
+        "-t --title -f --fill --fill-first --fill-verbose -w --web --help",
+    ),
+    _Rule(
+        "gh",
+        "it asks how to merge, and nobody answers",
+        _BY_OPTIONS.format("`--merge`, `--squash` or `--rebase`"),
+        "pr merge",
+        "-m -s -r --merge --squash --rebase --auto --disable-auto --help",
+    ),
+    _Rule(
+        "svn hg",
+        _EDITOR,
+        'Stop it and give the message with the command: `-m "..."`.',
+        "commit",
+        "-m --message -F --file -l --logfile --help",
+    ),
+    _Rule("git", _EDITOR, "Stop it and change the file with your edit tool.", "config", only="-e --edit"),
+    _Rule("git", "it asks about each hunk", "Stop it and name the files.", "stash", only="-p --patch"),
+    _Rule("ansible-vault", _EDITOR, "Stop it and change a decrypted copy in a file.", "edit"),
+    *(
+        _Rule(
+            "python python3",
+            "it asks questions, and nobody answers",
+            _BY_OPTIONS.format(way),
+            f"manage.py {verb}",
+            "--noinput --no-input --help",
+        )
+        for verb, way in (
+            ("createsuperuser", "`--noinput` with the variables `DJANGO_SUPERUSER_USERNAME` and `DJANGO_SUPERUSER_PASSWORD`"),
+            ("flush", "`--noinput`, if the user wants the data gone"),
+        )
+    ),
+    _Rule(
+        "python python3", _PROMPT, "Stop it and give it the code with `-c`.", "manage.py shell", "-c --command --help", most=2
+    ),
+    _Rule(
+        "pulumi",
+        _ASKS_TO_GO_ON,
+        "Stop it and give it `--yes`, only if the user allowed that; `pulumi preview` asks nothing.",
+        "up",
+        "-y --yes -f --skip-preview",
+    ),
+    _Rule(
+        "sam", "it asks questions, and nobody answers", "Stop it and run it without `--guided`.", "deploy", only="--guided -g"
+    ),
+    _Rule("poetry", "it asks questions about the new project", "Stop it and give it `-n`.", "init", "-n --no-interaction"),
+    _Rule("fdisk gdisk cfdisk", _PROMPT, "Stop it and ask the user to do this step.", unless="-l --list -s -v --version"),
+    _Rule("parted", _PROMPT, "Stop it and give it `-s` and its command.", unless="-s --script -l --list -v --version", most=1),
+    _Rule(
+        "vault", "it asks for a key", "Stop it and ask the user to do this step.", "operator unseal", "-status -reset", most=2
+    ),
     _Rule(
         "git",
         _EDITOR,
@@ -236,8 +397,8 @@ _OUTPUT = lazy_pattern(r"\d?>{1,2} ?(?:&\d|[\w./-]{1,200})")
 def find_command_wait(command: str) -> Wait | None:
     """Return what a program in a command waits for, if nothing is piped or read into it."""
     # The file that takes the output is none that is read.
-    parts = split_command(_OUTPUT.sub(" ", command)) if "<" not in command else []
-    found = ((words, wait) for words in parts if (wait := find_wait(words)) is not None)
+    commands = split_command(_OUTPUT.sub(" ", command)) if "<" not in command else []
+    found = ((words, wait) for words in map(without_wrappers, commands) if words and (wait := find_wait(words)) is not None)
     # Piped input answers the program.
     return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
 
@@ -256,7 +417,7 @@ def find_wait(words: list[str]) -> Wait | None:
         if rule.last and (not plain or plain[-1] not in rule.last.split()):
             continue
         if options.isdisjoint(rule.unless.split()) and (not rule.only or not options.isdisjoint(rule.only.split())):
-            return Wait(rule.why, rule.step)
+            return Wait(rule.why, rule.step, rule.secret)
     return None
 
 

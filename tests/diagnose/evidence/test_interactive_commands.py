@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, find_wait
+from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, find_command_wait, find_wait
 
 WAITS = [
     # what waits, a word of why, a word of the way out, and the same without waiting
@@ -63,6 +63,55 @@ WAITS = [
     ("terraform destroy", "go on", "ask the user", "terraform destroy -auto-approve"),
     ("rm -i a b", "each file", "without `-i`", "rm -f a"),
     ("ansible-playbook -K site.yml", "password", "ask the user", "ansible-playbook site.yml"),
+    (
+        "keytool -importcert -file a -storepass:file p",
+        "Trust this",
+        "-noprompt",
+        "keytool -importcert -noprompt -storepass:file p",
+    ),
+    ("keytool -importcert -noprompt -file a", "password", "-storepass:file", "keytool -printcert -file a"),
+    ("keytool -genkeypair -storepass:file p", "names", "-dname", "keytool -genkeypair -storepass:file p -dname CN=a"),
+    ("keytool -list -keystore a", "password", "-storepass:file", "keytool -list -storepass:env P -keystore a"),
+    ("jarsigner a.jar key", "password", "-storepass:file", "jarsigner -verify a.jar"),
+    ("openssl pkcs12 -export -in a", "password", "-passout", "openssl pkcs12 -export -in a -passout file:p"),
+    ("openssl pkcs12 -in a.p12 -nodes", "password", "-passin", "openssl pkcs12 -in a.p12 -passin file:p"),
+    ("openssl pkcs8 -topk8 -in a", "password", "-passout", "openssl pkcs8 -topk8 -nocrypt -in a"),
+    ("openssl genrsa -aes256 -out k", "password", "-passout", "openssl genrsa -out k 2048"),
+    ("openssl rsa -aes256 -in k", "password", "-passout", "openssl rsa -in k -check"),
+    ("openssl genpkey -aes256 -algorithm RSA", "password", "-pass file", "openssl genpkey -algorithm RSA"),
+    ("openssl enc -aes-256-cbc -in a", "password", "-pass file", "openssl enc -aes-256-cbc -in a -pass file:p"),
+    ("openssl req -new -key k", "subject", "-subj", "openssl req -in a.csr -noout -text"),
+    ("openssl ca -in a.csr", "sign", "-batch", "openssl ca -batch -in a.csr"),
+    ("ansible-vault view a.yml", "password", "--vault-password-file", "ansible-vault view --vault-id p a.yml"),
+    ("htpasswd -c users bob", "password", "-i", "htpasswd -b users bob x"),
+    ("gpg -c a.txt", "password", "--passphrase-file", "gpg --verify a.sig"),
+    ("cryptsetup luksOpen /dev/a b", "password", "--key-file", "cryptsetup luksOpen --key-file k /dev/a b"),
+    ("cryptsetup luksFormat /dev/a", "password", "--key-file", "cryptsetup luksDump /dev/a"),
+    ("ldapsearch -x -W -D cn=a", "password", "-y", "ldapsearch -x -b dc=a"),
+    ("kinit bob", "password", "keytab", "kinit -k -t bob.keytab bob"),
+    ("pg_dump -W shop", "password", "without `-W`", "pg_dump shop"),
+    ("pip uninstall requests", "go on", "-y", "pip uninstall -y requests"),
+    ("conda install numpy", "go on", "-y", "conda install -y numpy"),
+    ("conda env remove -n a", "go on", "-y", "conda env list"),
+    ("apt-get upgrade", "go on", "-y", "apt-get -y upgrade"),
+    ("zypper install curl", "go on", "-n", "zypper -n install curl"),
+    ("pacman -Syu", "go on", "--noconfirm", "pacman -Qs curl"),
+    ("docker system prune", "go on", "-f", "docker system df"),
+    ("gh repo delete a/b", "go on", "--yes", "gh repo view a/b"),
+    ("gh pr create", "title", "--fill", "gh pr create --fill"),
+    ("gh pr merge 7", "how to merge", "--squash", "gh pr merge 7 --squash"),
+    ("svn commit", "editor", "-m", "svn commit -m x"),
+    ("git config --edit", "editor", "edit tool", "git config --list"),
+    ("git stash -p", "hunk", "name the files", "git stash list"),
+    ("ansible-vault edit --vault-id p a.yml", "editor", "decrypted copy", "ansible-vault view --vault-id p a.yml"),
+    ("python manage.py createsuperuser", "questions", "--noinput", "python manage.py createsuperuser --noinput"),
+    ("python manage.py shell", "prompt", "-c", "python manage.py shell -c x"),
+    ("pulumi up", "go on", "pulumi preview", "pulumi preview"),
+    ("sam deploy --guided", "questions", "without `--guided`", "sam deploy"),
+    ("poetry init", "questions", "-n", "poetry init -n"),
+    ("fdisk /dev/sda", "prompt", "ask the user", "fdisk -l /dev/sda"),
+    ("parted /dev/sda", "prompt", "-s", "parted /dev/sda print"),
+    ("vault operator unseal", "key", "ask the user", "vault operator unseal KEY"),
 ]
 
 
@@ -105,3 +154,12 @@ def test_what_runs_until_it_is_stopped_is_known(serves: str, ends: str) -> None:
     """Servers, followers and long sleeps never return; what looks like them does."""
     assert RUNS_ON.search(serves)
     assert not RUNS_ON.search(ends)
+
+
+def test_the_option_for_a_password_file_is_known() -> None:
+    """A program that asks for a password can read it from a file; what stands before the program changes nothing."""
+    found = find_command_wait("nice -n 5 openssl pkcs12 -export -in a.crt -out a.p12")
+
+    assert found is not None
+    assert found.secret == "-passout file:{0}"
+    assert find_command_wait("echo secret | openssl pkcs12 -export -in a.crt -passout stdin") is None

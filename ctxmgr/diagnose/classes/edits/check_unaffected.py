@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text.fingerprints import mask_volatile
+from ctxmgr.diagnose.classes.edits.order_dependent import diagnose_order
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, list_changes, path_of, same_file, split_command
 from ctxmgr.diagnose.evidence.files import is_file_name
@@ -55,6 +56,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     # A check that never ends does not show what it sees.
     if evidence.is_hung:
         return None
+    if (found := diagnose_order(KIND, evidence)) is not None:
+        return found
     distinct = {entry.index: entry for entry in [*evidence.rounds, *evidence.failing_calls]}
     for entry in distinct.values():
         command = command_of(entry)

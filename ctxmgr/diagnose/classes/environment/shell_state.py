@@ -6,22 +6,23 @@ import re
 
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence
 from ctxmgr.diagnose.evidence.calls import command_of
-from ctxmgr.diagnose.evidence.texts import code
+from ctxmgr.diagnose.evidence.messages import split_sentences
+from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, join_names
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
-from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "shellState"
 
 _SETS = lazy_pattern(
-    r"^\s*(?:export\s+(?P<variable>[A-Za-z_]\w{1,60})=|(?:source|\.)\s+\S|nvm use\b|conda activate\b|workon\b"
-    r"|alias (?P<alias>\w{1,40})="
+    r"^\s*(?:(?:export|declare\s+-\w*x\w*|typeset\s+-x)\s+[A-Za-z_]\w{1,60}=|(?:source|\.)\s+\S|nvm use\b|conda activate\b"
+    r"|workon\b|alias \w{1,40}="
     r"|eval\s|asdf shell\b|pyenv shell\b|module load\b|(?:set|setx)\s+(?P<other>[A-Za-z_]\w{1,60})[= ])"
 )
 _LACKS = lazy_pattern(
     r"KeyError|not set|unset|undefined|unbound|missing|required|not found|No module named|not defined|must be set|is empty"
-    r"|None",
+    r"|None|not configured|no value|needs?\b|please (?:set|define|export)|environment variable|env var",
     re.IGNORECASE,
 )
 
@@ -33,17 +34,75 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if not command or not _LACKS.search(said):
             continue
         for other in evidence.latest_before(entry.index, MOST_CURRENT):
-            match = _SETS.match(command_of(other))
+            setting = _find_setting(evidence, other)
             # Settings of another agent were never meant for this call.
-            if match is None or other.status != "ok" or _does_more_than_set(command_of(other)) or other.agent != entry.agent:
+            if not setting or other.status != "ok" or other.agent != entry.agent:
                 continue
-            name = match.group("variable") or match.group("alias") or match.group("other")
-            named = name is not None and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) is not None
-            activates = name is None and re.search(r"No module named|not found|not set", said, re.IGNORECASE) is not None
+            names = [name for name in _list_names(evidence, other, setting) if contains_word(name, said)]
+            activates = not _ASSIGNS.search(setting) and re.search(r"No module named|not found|not set", said, re.IGNORECASE)
             # Otherwise, the failing call sets it itself.
-            if (named or activates) and command_of(other).strip() not in command:
-                return _explain_lost_setting(evidence, entry, other, name)
+            if (names or activates) and setting not in command and not _is_kept(evidence, other, names):
+                return _explain_lost_setting(evidence, entry, other, setting, names)
     return _diagnose_replaced_variables(evidence) if evidence.failing_calls or evidence.repeated_calls else None
+
+
+_ASSIGNS = lazy_pattern(r"^(?:(?:export|declare|typeset|alias|setx?)\s[^=]*=|export\s)")
+_BESIDE = lazy_pattern(r"^(?:echo\b|printf\b|true$|:$|set [-+]a$|set [-+]o allexport$|cd\b)")
+_JOINED = lazy_pattern(r"\s*(?:&&|;|\n)\s*")
+_NAMES = lazy_pattern(r"(?:^|[\s;])(?:export\s+|declare\s+-\w+\s+|typeset\s+-\w+\s+|alias\s+)?([A-Za-z_]\w{1,60})=")
+_SOURCED = lazy_pattern(r"(?:^|[\s;&])(?:source|\.)\s+([\w./~-]{1,200})")
+_OF_SHELL = lazy_pattern(
+    r"(?i)\b(?:calls?|commands?|invocations?|runs?)\b[^.]{0,60}\b(?:own|new|fresh|separate|another) (?:process|shell|session"
+    r"|subshell)|\b(?:does not|do not|doesn't|don't|not|never|nothing|no)\b[^.]{0,60}\b(?:persist\w*|carr(?:y|ied) over|kept"
+    r"|preserved|survive\w*|seen by the next|shared between)\b"
+    r"|\b(?:own|new|fresh|separate) (?:process|shell|subshell) (?:for|per|of) (?:each|every)"
+)
+"""Words of a tool's description that say that each call has a shell of its own."""
+
+
+def _find_setting(evidence: Evidence, entry: EntryView) -> str:
+    """Return the part of a command that sets something in its shell, if it does nothing else; else ""."""
+    command = command_of(entry).strip().rstrip(";")
+    parts = [part for part in _JOINED.split(command) if part]
+    sets = [part for part in parts if _SETS.match(part)]
+    if not sets or "||" in command or not all(part in sets or _BESIDE.match(part) for part in parts):
+        return ""
+    # What stands beside it belongs to it if it decides how it sets: `set -a; source env.sh; set +a`.
+    return command if any(part.startswith("set ") for part in parts) and parts != sets else " && ".join(sets)
+
+
+def _list_names(evidence: Evidence, entry: EntryView, setting: str) -> list[str]:
+    """Return the names that a command sets, also by the files that it reads."""
+    found = list(_NAMES.findall(setting))
+    found += [match["other"] for match in [_SETS.match(setting)] if match is not None and match["other"]]
+    for path in _SOURCED.findall(setting):
+        content = evidence.last_content(path, entry.index)
+        found += [name for line in content.lines[:400] for name in _NAMES.findall(line)] if content is not None else []
+    return list(dict.fromkeys(found))
+
+
+def _is_kept(evidence: Evidence, setter: EntryView, names: list[str]) -> bool:
+    """Whether a later call of its own shows that the shell keeps what was set: it prints one of the variables."""
+    for each in evidence.recent:
+        command = command_of(each)
+        if each.index > setter.index and each.status == "ok" and not _SETS.search(command):
+            for name in names:
+                printed = re.search(rf"^{re.escape(name)}=\S", evidence.text(each)[:4_000], re.MULTILINE)
+                echoed = re.fullmatch(rf"echo \"?\$\{{?{re.escape(name)}\}}?\"?", command.strip())
+                if (printed and re.search(r"\b(?:env|printenv|export -p|set)\b", command)) or (
+                    echoed and evidence.text(each).strip()
+                ):
+                    return True
+    return False
+
+
+def _find_rule(evidence: Evidence) -> Quote | None:
+    """Return the sentence of a message or a tool's description which says that each call has a shell of its own."""
+    for message in evidence.messages:
+        for sentence in split_sentences(message.text) if message.by != "agent" else ():
+            if _OF_SHELL.search(sentence):
+                return evidence.quote_message(message, sentence)
+    return None
 
 
 # Only an unquoted mark: after `<<'EOF'` the shell replaces nothing.
@@ -91,22 +150,16 @@ def _explain_replaced_variables(
     )  # fmt: skip
 
 
-def _does_more_than_set(command: str) -> bool:
-    """Whether a command does more than set something. Then its setting was for that purpose."""
-    return re.search(r"&&|;\s*\S|\n\s*\S|\|\|", command.strip().rstrip(";")) is not None and not re.fullmatch(
-        r"(?:\s*export\s+\w+=\S*\s*(?:&&|;)?)+", command
-    )
-
-
-def _explain_lost_setting(evidence: Evidence, entry: EntryView, other: EntryView, name: str | None) -> Diagnosis:
-    what = code(name, 60) if name else f"what {code(command_of(other), 60)} sets"
+def _explain_lost_setting(evidence: Evidence, entry: EntryView, other: EntryView, setting: str, names: list[str]) -> Diagnosis:
+    what = join_names(names, 3) if names else f"what {code(setting, 60)} sets"
+    rule = _find_rule(evidence)
+    said = "" if rule is None else f" {capital(rule.source)} says so: {code(rule.text, 110)}."
+    many = len(names) > 1
+    lost = "are not there for it. They were set" if many else "is not there for it. It was set"
     cause = (
-        f"{evidence.describe_failure(entry, 80)}: {what} is not there for it. It was "
-        "set by a call of"
-        f" its own, {code(command_of(other), 90)}, and is lost with that: each call has its own shell."
+        f"{evidence.describe_failure(entry, 80)}: {what} {lost} by a call of its own, {code(command_of(other), 90)}, and"
+        f" {'are' if many else 'is'} lost with that: each call has its own shell.{said}"
     )
-    step = f"Set it in the same call: {code(f'{command_of(other).strip().rstrip(chr(59))} && {command_of(entry)}', 170)}."
-    return diagnosis(
-        KIND, cause, step, evidence.quote(entry), evidence.quote(other, command_of(other)),
-        check="The call must no longer miss it.",
-    )  # fmt: skip
+    step = f"Set it in the same call: {code(f'{setting} && {command_of(entry)}', 170)}."
+    quotes = [evidence.quote(entry), evidence.quote(other, command_of(other)), *([] if rule is None else [rule])]
+    return diagnosis(KIND, cause, step, *quotes, check="The call must no longer miss it.")

@@ -5,15 +5,22 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from ctxmgr.diagnose.classes.waiting.documented_answers import (
+    avoids_questions,
+    find_documented_option,
+    find_password_file,
+)
 from ctxmgr.diagnose.classes.waiting.process_gone import diagnose_gone
+from ctxmgr.diagnose.classes.waiting.time_limits import diagnose_limit
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, call_input, call_key, clock, program_name, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.durations import find_stop, wait_of
 from ctxmgr.diagnose.evidence.files import asked_paths, find_move
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_command_wait
 from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
-from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "callHangs"
@@ -56,6 +63,12 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             found = _diagnose_stopped_call(evidence, entry)
             if found is not None:
                 return found
+    for entry in _list_stopped_calls(evidence):
+        wait = find_command_wait(command_of(entry))
+        if wait is not None:
+            return _explain_wait(evidence, entry, command_of(entry), wait)
+        if (found := _diagnose_documented_option(evidence, entry)) is not None:
+            return found
     for entry in evidence.hanging_calls:
         command = command_of(entry)
         # Earlier interrupted attempts of the program may hold its question.
@@ -70,6 +83,13 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if found is not None:
             return found
     return None
+
+
+def _list_stopped_calls(evidence: Evidence) -> list[EntryView]:
+    """Return the calls of the trouble that a client stopped at a time limit without counting them as failed, newest first."""
+    stopped = [each for each in reversed(evidence.loop) if each.status == "interrupted" and command_of(each)]
+    stopped = [each for each in stopped if not evidence.is_past(each) and find_stop(evidence, each) is not None]
+    return stopped if not evidence.hanging_calls else []
 
 
 _STOPPED = lazy_pattern(
@@ -115,6 +135,8 @@ def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     dumped = _diagnose_stack_dump(evidence, entry) if _DUMP.search(evidence.text(entry)) else None
     found = dumped or _diagnose_prompt(evidence, entry, command) or _diagnose_earlier_question(evidence, entry, command)
     wait = find_command_wait(command) if found is None else None
+    if found is None and wait is None:
+        found = diagnose_limit(KIND, evidence, entry) or _diagnose_documented_option(evidence, entry)
     if found is None and wait is None and _TIMED.search(evidence.text(entry)):
         return _diagnose_endless(evidence, entry, command)
     return found if wait is None else _explain_wait(evidence, entry, command, wait)
@@ -215,9 +237,6 @@ _QUESTION = lazy_pattern(
     r"|Proceed|Continue|Overwrite)\b"
     r"[^\n?]{0,90}\?)"
 )
-_YES = lazy_pattern(
-    r"--?(?:y|yes|assume-yes|no-?input|non-?interactive|batch|force-copy|auto-approve|confirm|no-?prompt|no-?confirm|defaults?)"
-)
 _OPTION = lazy_pattern(r"(?<![\w-])--[a-z][\w-]{1,30}")
 # Stack dumps of Python's faulthandler, Go, a JVM and py-spy
 _DUMP = lazy_pattern(r"most recent call first\)|^goroutine \d+ \[|Full thread dump|^Thread \d+ \(idle", re.MULTILINE)
@@ -227,11 +246,6 @@ _OWN_FRAME = lazy_pattern(
     re.MULTILINE,
 )
 _LIBRARY = lazy_pattern(r"/(?:lib|lib64|site-packages|dist-packages|node_modules|jre|jdk)\S*/|^<|^node:|^(?:java|jdk|sun)\.")
-
-
-def avoids_questions(option: str) -> bool:
-    """Whether an option is a usual one that answers all questions in advance, such as `--yes` or `-auto-approve`."""
-    return _YES.fullmatch(option) is not None
 
 
 def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str, EntryView] | None:
@@ -323,7 +337,7 @@ def _diagnose_stack_dump(evidence: Evidence, entry: EntryView) -> Diagnosis | No
 
 
 def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
-    found = _diagnose_endless(evidence, entry, command)
+    found = _diagnose_endless(evidence, entry, command) or _diagnose_documented_option(evidence, entry)
     if found is not None:
         return found
     # Network programs come last, because they may also hang for any of the reasons above.
@@ -347,7 +361,11 @@ def _diagnose_endless(evidence: Evidence, entry: EntryView, command: str) -> Dia
         plain = " ".join(_FOLLOW_OPTION.sub(" ", command).split())
         wait = Wait(_SERVER, f"Stop it and run {code(plain, 120)}, which shows what is there and ends. {_STEP_FOLLOW}")
         return _explain_wait(evidence, entry, command, wait)
-    if not background and (RUNS_ON.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
+    if (
+        not background
+        and wait_of(entry) is None
+        and (RUNS_ON.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command))
+    ):
         return _explain_wait(
             evidence, entry, command, Wait(_SERVER, _STEP_SERVER),
         )  # fmt: skip
@@ -462,14 +480,44 @@ def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 
 
 def _explain_wait(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
+    step, quotes = _name_documented_answer(evidence, entry, wait)
     if _ended_by_itself(evidence, entry):
         cause = f"{_describe_start(evidence, entry)}, because nobody is at its terminal: called like this, "
         cause += f"{_WAITS.split(wait.why)[0]}."
-        return diagnosis(KIND, cause, _without_stop(wait.step), evidence.quote(entry), check=_CHECK_ASKED)
+        return diagnosis(KIND, cause, _without_stop(step), evidence.quote(entry), *quotes, check=_CHECK_ASKED)
     cause = f"{_describe_start(evidence, entry)}: {wait.why}."
     if wait.why == _SERVER and entry.status != "open":
         cause = f"{code(command, 100)}{start_clause(entry)} was stopped at a time limit: {_SERVER}."
-    return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_CHECK)
+    return diagnosis(KIND, cause, step, *quotes, evidence.quote(entry, command), check=_CHECK)
+
+
+def _name_documented_answer(evidence: Evidence, entry: EntryView, wait: Wait) -> tuple[str, list[Quote]]:
+    """Return the step for a call that waits, with the option or the file that a document of the record names for it."""
+    if wait.secret and (file := find_password_file(evidence, entry)) is not None:
+        given = code(wait.secret.replace("{0}", file.name), 80)
+        said = f"Stop it and let it read the password from the file that {evidence.source(file.entry)} names for it: {given}."
+        return said, [evidence.quote(file.entry, file.line)]
+    if wait.why not in (_SERVER, _INPUT) and (option := find_documented_option(evidence, entry)) is not None:
+        said = f"{wait.step} {capital(evidence.source(option.entry))} runs it with {code(option.name, 50)}."
+        return said, [evidence.quote(option.entry, option.line)]
+    return wait.step, []
+
+
+def _diagnose_documented_option(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say which option, of those that keep a program from asking, a document shows with it and a call lacks."""
+    option = find_documented_option(evidence, entry)
+    if option is None:
+        return None
+    source, name = evidence.source(option.entry), code(option.name, 50)
+    cause = (
+        f"{_describe_start(evidence, entry)}. {capital(source)} runs this program with {name}, which this call lacks: without"
+        " it, it most likely asks something, and nobody answers."
+    )
+    step = f"Stop it and run it with {name}, as {source} says, if what it would ask is what the user wants."
+    return diagnosis(
+        KIND, cause, step, evidence.quote(option.entry, option.line), evidence.quote(entry, command_of(entry)), check=_CHECK,
+        confidence="medium",
+    )  # fmt: skip
 
 
 _WAITS = lazy_pattern(r",? and (?:waits|nobody)")

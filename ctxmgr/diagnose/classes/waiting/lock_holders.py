@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.classes.waiting.call_hangs import avoids_questions
+from ctxmgr.diagnose.classes.waiting.documented_answers import avoids_questions
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_ids
