@@ -106,8 +106,8 @@ def _explain_replacements(kind: str, evidence: Evidence, one: _Replacement, two:
     files = [reason.path for reason in reasons if plain_name(reason.path)]
     rule = f"change the rule that is out of date ({join_names(files)}) or leave" if files else "one of them leaves"
     step = (
-        f"Replace nothing before {first} and {second} agree which of the two counts there: {rule} that text alone, if the task covers"
-        " it; else ask the user. Then replace it once."
+        f"Replace nothing before {first} and {second} agree which of the two counts there: {rule} that text alone, if the "
+        "task covers it; else ask the user. Then replace it once."
     )
     return diagnosis(
         kind, cause, step, *(evidence.quote_call(each.entry) for each in (one, two)), *(reason.quote for reason in reasons),
