@@ -192,6 +192,7 @@ _TOLD = lazy_pattern(
     re.IGNORECASE,
 )
 _SPECIAL = lazy_pattern(r"[\d._/@=:-]")
+_LABEL = lazy_pattern(r"[A-Z]{1,4}[-.]?\d{1,4}")
 
 
 def _list_tried(evidence: Evidence, entry: EntryView) -> str:
@@ -208,7 +209,7 @@ def _list_untried(text: str, tried: str) -> list[str]:
 def _rank_way(text: str, tried: str) -> int:
     """Return how much a text says on how or where to do what failed; 0 if it only says what was tried."""
     # The number of a rule is no way.
-    names = [name for name in _list_untried(text, tried) if _SPECIAL.search(name) and not text.startswith(name)]
+    names = [name for name in _list_untried(text, tried) if _SPECIAL.search(name) and not _LABEL.fullmatch(name)]
     return 2 * len(names) + len(_TOLD.findall(text)) + (_WAY.search(text) is not None)
 
 
@@ -239,7 +240,9 @@ def _explain_note(kind: str, evidence: Evidence, entry: EntryView, note: _Note, 
     if all(word in given_text for word in _NAME.findall(shown.casefold()) if word not in _DULL):
         return None
     cause = f"{failure_text(evidence, entry)} {capital(evidence.source(note.entry))} says of it: {code(shown, _MOST_NOTE)}."
-    names = _list_untried(shown, tried)[:_MAX_NAMES]
+    # The rule whose number the error has is known.
+    names = [name for name in _list_untried(shown, given_text) if name.casefold() not in tried or not _LABEL.fullmatch(name)]
+    names = names[:_MAX_NAMES]
     holds = f" ({join_names(names)})" if names else ""
     step = f"Look again at that note{holds}, and go by it where it fits the task: no failing call has."
     return diagnosis(
