@@ -157,9 +157,8 @@ def _is_missing(evidence: Evidence, file: str, since: int) -> bool:
 
 def _explain_promises(kind: str, evidence: Evidence, one: _Promise, two: _Promise) -> Diagnosis:
     first, second = agent_name(one.who), agent_name(two.who)
-    cause = (
-        f"{first} and {second} wait for each other's file. {one.told} {two.told} No call has shown either, and both only look for it."
-    )
+    cause = f"{first} and {second} wait for each other's file. {one.told} {two.told}"
+    cause += " No call has shown either, and both only look for it."
     quotes = [evidence.quote_message(each.message, each.sentence) for each in (one, two)]
     mine, theirs = (one, two) if evidence.agent != two.who else (two, one)
     needed, asked = code(mine.file, 60), code(theirs.file, 60)

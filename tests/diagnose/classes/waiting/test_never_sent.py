@@ -38,10 +38,10 @@ def test_a_question_that_was_only_drafted_is_told_with_the_action_that_sends_it(
 
 def test_any_answer_that_says_unsent_is_read() -> None:
     """The state may be a flag; without an action, the call that sends is still to be found."""
-    for answer in ({"sent": False}, {"status": "not submitted"}, {"is_draft": True}):
-        told = _unsent(TASK, compose(**answer), *_WAITING)
+    for made in (compose(sent=False), compose(status="not submitted"), compose(is_draft=True)):
+        told = _unsent(TASK, made, *_WAITING)
 
-        assert told is not None, answer
+        assert told is not None, made
         assert "make the call that sends or submits it" in told.next_step
     assert _unsent(TASK, compose(status="pending_confirmation", actions=["confirm"]), *_WAITING) is not None
 
