@@ -14,7 +14,7 @@ on a long result, and one of a name or a list its room in a sentence.
 | A check misses edits (stale, cached, undone), or fails only after other tests | `edits.check_unaffected` | `testUnaffected` |
 | The running program was loaded, built or installed before the edits | `edits.edits_not_used` | `editsNotUsed` |
 | The edited file is made from, copied to, or overridden by another | `edits.made_elsewhere` | `madeElsewhere` |
-| Two agents or tools undo each other's edits | `edits.undone_by_other` | `undoneByOther` |
+| Two agents or tools undo each other's edits or other changes | `edits.undone_by_other` | `undoneByOther` |
 | A script, target or sub-command that the manifest does not have | `names.unknown_name` | `unknownName` |
 | A remote, branch, table, column or host that is not known | `names.unknown_reference` | `unknownReference` |
 | Any other name that a tool does not know | `names.not_found` | `notFound` |

@@ -48,7 +48,7 @@ _DULL = word_set(
     "lib bin home user work opt usr local srv var app python node bash shell"
 )
 _MOST_ERROR = 500
-_LEAST_NOTE, _MOST_NOTE, _WORDS, _MAX_NAMES = 24, 230, 4, 5
+_LEAST_NOTE, _MOST_NOTE, _WORDS, _MAX_NAMES, _GAP, _ON_TOPIC = 24, 260, 4, 5, 3, 4
 _WEIGHT_RARE, _WEIGHT_COMMON, _LEAST_RANK, _MOST_HOLDERS = 2.0, 1.0, 2.0, 3
 
 
@@ -61,6 +61,7 @@ class _Note(NamedTuple):
 def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> Diagnosis | None:
     """Return the note about the names that a failing call uses in vain, or about ``name``; None if there is none."""
     names, parts = _list_subjects(evidence, entry, name)
+    tried = _list_tried(evidence, entry)
     word_counts = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
                              and not evidence.has_failed(one)) for each in names}  # fmt: skip
     best: _Note | None = None
@@ -82,8 +83,8 @@ def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "
                 if own and any(own[0] in each.casefold() and forbids(each) for each in _SENTENCE.split(text))
                 else len(own)
             )
-            # A single weak word may occur in any paragraph.
-            if rank >= _LEAST_RANK and (best is None or rank > best.rank):
+            # A single weak word may occur in any paragraph, and what only says what was tried says nothing new.
+            if rank >= _LEAST_RANK and (best is None or rank > best.rank) and _rank_way(text, tried):
                 best = _Note(text, other, rank)
     return None if best is None else _explain_note(kind, evidence, entry, best, [*names, *parts])
 
@@ -178,30 +179,75 @@ _SPEAKS = lazy_pattern(
 )
 
 
-def _cut_to_topic(text: str, topics: Sequence[str]) -> str:
-    """Return the sentences of a paragraph from the first one on a topic, as many as fit."""
+_WAY = lazy_pattern(
+    r"\b(?:read-?only|by hand|only|(?:merge|pull) requests?|use[ds]?|instead|through|via|with(?:out)?|must|may|can|should|never"
+    r"|nobody|nothing|not|no|cannot|ask|needs?|requires?|allow\w*|permitted|lives?|lies?|moved|belongs?|locked|closed|from|if"
+    r"|unless|when|because|since|before|after|first|is|are|was|were|has|have)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+"""Words that say how things are, who may do something, how or where, and not only what is to be done."""
+_TOLD = lazy_pattern(
+    r"\b(?:read-?only|by hand|only|(?:merge|pull) requests?|use[ds]?|instead|through|via|with|must|may|never|nobody|ask"
+    r"|allow\w*|permitted|lives?|lies?|moved)\b",
+    re.IGNORECASE,
+)
+_SPECIAL = lazy_pattern(r"[\d._/@=:-]")
+_LABEL = lazy_pattern(r"[A-Z]{1,4}[-.]?\d{1,4}")
+
+
+def _list_tried(evidence: Evidence, entry: EntryView) -> str:
+    """Return what the failing calls were given, with the error of one of them, in lower case."""
+    return "\n".join([evidence.text(entry)[:_MOST_TEXT], *map(call_input, evidence.failing_calls)]).casefold()
+
+
+def _list_untried(text: str, tried: str) -> list[str]:
+    """Return what a text names and no failing call nor its error has: ids, paths and tools before words in capitals."""
+    names = [name for name in quotable_parts(text) if name.casefold() not in tried]
+    return sorted(names, key=lambda name: _SPECIAL.search(name) is None)
+
+
+def _rank_way(text: str, tried: str) -> int:
+    """Return how much a text says on how or where to do what failed; 0 if it only says what was tried."""
+    # The number of a rule is no way.
+    names = [name for name in _list_untried(text, tried) if _SPECIAL.search(name) and not _LABEL.fullmatch(name)]
+    return 2 * len(names) + len(_TOLD.findall(text)) + (_WAY.search(text) is not None)
+
+
+def _cut_to_way(text: str, topics: Sequence[str], tried: str) -> str:
+    """Return the sentences of a paragraph that say most on a way, with the first one on a topic, as many as fit."""
     if len(text) <= _MOST_NOTE:
         return text
-    sentences = _SENTENCE.split(text)
-    start = next((place for place, each in enumerate(sentences) if any(topic in each.casefold() for topic in topics)), 0)
-    while start and len(" ".join(sentences[start - 1 :])) <= _MOST_NOTE:
-        start -= 1
-    return " ".join(sentences[start:])[:_MOST_NOTE]
+    sentences = [each for each in _SENTENCE.split(text) if each]
+    first = next((at for topic in topics for at, each in enumerate(sentences) if contains_word(topic, each.casefold())), 0)
+    chosen, room = set[int](), _MOST_NOTE
+    for place in sorted(
+        range(len(sentences)), key=lambda at: (-_rank_way(sentences[at], tried) - _ON_TOPIC * (at == first), at)
+    ):
+        if len(sentences[place]) + _GAP <= room:
+            chosen.add(place)
+            room -= len(sentences[place]) + _GAP
+    if not chosen:
+        return f"{sentences[first][:_MOST_NOTE].rpartition(' ')[0]} …"
+    shown = [sentences[place] if place - 1 in chosen or not place else f"… {sentences[place]}" for place in sorted(chosen)]
+    return " ".join(shown).removeprefix("… ")
 
 
 def _explain_note(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[str]) -> Diagnosis | None:
-    shown = _cut_to_topic(note.text, topics)
+    tried = _list_tried(evidence, entry)
+    shown = _cut_to_way(note.text, topics, tried)
     given_text = "\n".join(call_input(each) for each in evidence.failing_calls).casefold()
     # All names in the note were tried, so it says nothing new.
     if all(word in given_text for word in _NAME.findall(shown.casefold()) if word not in _DULL):
         return None
     cause = f"{failure_text(evidence, entry)} {capital(evidence.source(note.entry))} says of it: {code(shown, _MOST_NOTE)}."
-    names = [name for name in quotable_parts(shown) if name.casefold() not in given_text][:_MAX_NAMES]
+    # The rule whose number the error has is known.
+    names = [name for name in _list_untried(shown, given_text) if name.casefold() not in tried or not _LABEL.fullmatch(name)]
+    names = names[:_MAX_NAMES]
     holds = f" ({join_names(names)})" if names else ""
     step = f"Look again at that note{holds}, and go by it where it fits the task: no failing call has."
     return diagnosis(
         kind, cause, step, evidence.quote(note.entry, note.text), evidence.quote(entry),
-        check="The message must be gone.", confidence="medium",
+        check="What that call was to do must be done.", confidence="medium",
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from ctxmgr.diagnose.classes.edits.overwritten import diagnose_inverse_replacements, diagnose_lost_write
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, fields_of, list_changes, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.texts import agent_name, code, plain_name
@@ -44,7 +45,11 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         # One hand-over of a file is teamwork. It is a conflict only if most writes alternate between two agents.
         if len(turns) >= _LEAST_TURNS and len(agents) == 2 and len(turns) * 2 > len(writes) and plain_name(path):
             return _explain_turns(evidence, path, writes, len(turns))
-    return _diagnose_switched_state(evidence)
+    return (
+        _diagnose_switched_state(evidence)
+        or diagnose_inverse_replacements(KIND, evidence)
+        or diagnose_lost_write(KIND, evidence)
+    )
 
 
 def _diagnose_switched_state(evidence: Evidence) -> Diagnosis | None:

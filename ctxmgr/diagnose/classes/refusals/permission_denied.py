@@ -58,7 +58,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         said = evidence.text(entry)
         closed = _CLOSED.search(said) is not None
         if entry.status != "denied" and not closed and not _DENIED.search(blanks_for_underscores(said)):
-            found = _diagnose_other_way(evidence, entry, said.split("\n")[0]) if _BY_POLICY.search(said) else None
+            policy = evidence.line(entry, _BY_POLICY)
+            found = _diagnose_other_way(evidence, entry, policy) if policy else None
             if found is not None:
                 return found
             continue

@@ -6,13 +6,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ctxmgr.diagnose.classes.waiting.awaited_files import (
+    LAST_ENTRIES,
+    LEAST_LOOKS,
+    diagnose_awaited_files,
+    diagnose_promised_files,
+    is_look,
+)
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, path_of, tool_phrase
+from ctxmgr.diagnose.evidence.calls import fields_of, only_looks, tool_phrase
 from ctxmgr.diagnose.evidence.items import answers
-from ctxmgr.diagnose.evidence.messages import Message, find_task_words, user_sentences
-from ctxmgr.diagnose.evidence.texts import agent_name, code, contains_word, join_names, plain_name
+from ctxmgr.diagnose.evidence.messages import Message, find_task_words, split_sentences, user_sentences
+from ctxmgr.diagnose.evidence.texts import ORDERS, agent_name, capital, code, contains_word, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.related_lines import find_names
+from ctxmgr.diagnose.related.related_lines import COMMON, find_names
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -61,6 +68,9 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     shown = _diagnose_needs(evidence)
     if shown is not None or len(agents) < 2:
         return shown
+    promised = diagnose_promised_files(KIND, evidence, agents)
+    if promised is not None:
+        return promised
     waits = _list_waits(evidence, agents)
     for first in waits:
         for second in waits:
@@ -69,7 +79,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
                 return _explain_pair(evidence, first, second)
     return (
         _diagnose_ring(evidence, agents)
-        or _diagnose_awaited_files(evidence, agents)
+        or diagnose_awaited_files(KIND, evidence, agents)
         or _diagnose_mutual_looks(evidence)
         or _diagnose_idle_agents(evidence, agents)
     )
@@ -118,7 +128,7 @@ def _diagnose_need_ring(evidence: Evidence, found: list[_Need]) -> Diagnosis | N
         for who, need in newest.items()
     }  # fmt: skip
     ring = _find_ring(edges)
-    loop = evidence.loop[-_LAST_ENTRIES:]
+    loop = evidence.loop[-LAST_ENTRIES:]
     last = "\n".join(f"{entry.agent} {call_input(entry)} {evidence.text(entry)[:2_000]}" for entry in loop)
     # A ring in a list that the trouble does not touch is no cause of it.
     if not any(_names_agent(last, who) for who in ring):
@@ -181,14 +191,10 @@ def _explain_needs(evidence: Evidence, one: _Need, two: _Need) -> Diagnosis:
     )  # fmt: skip
 
 
-_LOOK = lazy_pattern(r"sleep|poll|wait|log|fetch|cat|tail|grep|status|get|list|read|show|diff|check|view", re.IGNORECASE)
-_LEAST_LOOKS, _LAST_ENTRIES = 3, 16
-
-
 def _diagnose_mutual_looks(evidence: Evidence) -> Diagnosis | None:
     """Say that the agents of a loop only look for news of each other."""
-    last = {entry.agent: entry for entry in evidence.loop[-_LAST_ENTRIES:]}
-    if len(last) < 2 or not all(_is_look(entry) for entry in last.values()):
+    last = {entry.agent: entry for entry in evidence.loop[-LAST_ENTRIES:]}
+    if len(last) < 2 or not all(is_look(entry) for entry in last.values()):
         return None
     for agent, entry in last.items():
         if not any(_names_agent(call_input(entry), other) for other in last if other != agent):
@@ -205,68 +211,20 @@ def _diagnose_mutual_looks(evidence: Evidence) -> Diagnosis | None:
     return diagnosis(KIND, cause, step, *quotes, check="The next look of the other one must find that message.")
 
 
-# `until [ -f a.txt ]; do sleep 1; done`
-_AWAITS = lazy_pattern(r"\b(?:until|while)\s+!?\s*(?:\[\[?|test)\s+!?\s*-[efs]\s+[\"']?([\w./-]{2,80})")
-_ABSENT = lazy_pattern(r"(?i)no such file|not found|does not exist")
-
-
-def _diagnose_awaited_files(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
-    """Say that two agents only wait for a file each, which is not there, so that neither makes the other's."""
-    last = list(evidence.recent)[-_LAST_ENTRIES:]
-    awaited: dict[str, tuple[str, EntryView]] = {}
-    for agent in sorted(agents):
-        own = [entry for entry in last if entry.agent == agent][-_LEAST_LOOKS:]
-        files = {_find_awaited_file(evidence, entry) for entry in own}
-        # An agent that does anything else in between goes on.
-        if len(own) == _LEAST_LOOKS and len(files) == 1 and (file := files.pop()):
-            awaited[agent] = file, own[-1]
-    if len(awaited) != 2 or len({file for file, _ in awaited.values()}) < 2:
-        return None
-    mine = evidence.agent if evidence.agent in awaited else min(awaited)
-    other = next(agent for agent in awaited if agent != mine)
-    (needed, own), (asked, theirs) = awaited[mine], awaited[other]
-    me, them, first, second = agent_name(mine), agent_name(other), code(needed, 60), code(asked, 60)
-    cause = (
-        f"{me} and {them} wait for each other: {me} only waits for {first} and {them} only for {second}. Neither is there, and"
-        " neither agent makes one while it waits."
-    )
-    step = (
-        f"End the wait: make {second} yourself now, as far as that goes without {first}, within what the user asked for, and"
-        f" tell {them}. If {first} has to come first, ask {them} for it in one message; if nobody can be first, put both sides"
-        " to the user."
-    )
-    return diagnosis(KIND, cause, step, evidence.quote(own), evidence.quote(theirs), check=f"{first} must come after that.")
-
-
-def _find_awaited_file(evidence: Evidence, entry: EntryView) -> str:
-    """Return the file that a call waits for in vain; "" if it waits for none.
-
-    That is the file of a loop in a shell, or one that the user named and that the call does not find.
-    """
-    if entry.status == "ok" and not evidence.has_failed(entry):
-        return ""
-    match = _AWAITS.search(command_of(entry))
-    if match is not None:
-        return match[1]
-    looked = path_of(entry) or command_of(entry).rpartition(" ")[2]
-    missing = _is_look(entry) and _ABSENT.search(evidence.text(entry)) is not None
-    return looked if missing and plain_name(looked) and evidence.was_said_by_user(looked.rpartition("/")[2]) else ""
-
-
 def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     """Say that two agents only look, with unchanged answers, and what each wrote about itself in the place where both look."""
-    last = list(evidence.recent)[-_LAST_ENTRIES:]
+    last = list(evidence.recent)[-LAST_ENTRIES:]
     idle: dict[str, EntryView] = {}
     for agent in agents:
-        own = [entry for entry in last if entry.agent == agent][-_LEAST_LOOKS:]
-        looks = [entry for entry in own if entry.status in ("ok", "error") and _is_look(entry)]
+        own = [entry for entry in last if entry.agent == agent][-LEAST_LOOKS:]
+        looks = [entry for entry in own if entry.status in ("ok", "error") and is_look(entry)]
         shared = (
             set[str]()
             .union(*(find_names(call_input(entry)) for entry in looks))
             .intersection(*(find_names(call_input(entry)) for entry in looks))
         )
         # An agent that does more than look at one thing goes on.
-        if len(looks) == _LEAST_LOOKS and shared:
+        if len(looks) == LEAST_LOOKS and shared:
             idle[agent] = own[-1]
     if len(idle) != 2:
         return None
@@ -294,14 +252,6 @@ def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | N
                 confidence="medium",
             )  # fmt: skip
     return None
-
-
-def _is_look(entry: EntryView) -> bool:
-    call = command_of(entry) or entry.action
-    return (_LOOK.search(call) is not None and not may_change(entry)) or _FETCHES.match(call) is not None
-
-
-_FETCHES = lazy_pattern(r"(?:sleep \d+\s*(?:&&|;)\s*)?git fetch\b(?!.*\b(?:push|commit|merge|rebase)\b)")
 
 
 def _find_agent_line(text: str, agent: str) -> str | None:
@@ -463,10 +413,31 @@ def _is_meant_for(wait: _Wait, other: str, agents: set[str]) -> bool:
 
 def _explain_pair(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
     one, two = (agent_name(each.who) for each in (first, second))
-    cause = f"{one} and {two} wait for each other. {first.sentence} {second.sentence}"
-    own = evidence.agent if evidence.agent in (first.who, second.who) else second.who
-    other = agent_name(second.who if own == first.who else first.who)
+    own, other_wait = (first, second) if evidence.agent == first.who else (second, first)
+    other = agent_name(other_wait.who)
     other = other if plain_name(other) else "the other agent"
+    check = f"The next message of {other} must build on the decision."
+    question = _find_open_question(evidence, other_wait, own.who)
+    if question is not None:
+        message, sentence = question
+        # The question says more than what the calls were given.
+        by_call = f" with {own.call}{clock(own.at)}" if own.call else ""
+        cause = f"{one} and {two} wait for each other{f', {agent_name(own.who)}{by_call}' if by_call else ''}. "
+        cause += f"{capital(other)} asked{clock(message.at)}: {code(sentence, 160)}."
+        quotes = [evidence.quote_message(message, sentence), own.quote, other_wait.quote]
+        asked = _ASKED.search(sentence)
+        about = code((sentence[asked.start() :] if asked is not None else sentence).rstrip(".?! "), 100)
+        found = _find_answer(evidence, own.who, sentence, message)
+        if found is not None:
+            entry, line = found
+            cause += f" {capital(evidence.source(entry))} may answer it: {code(line, 170)}."
+            quotes.insert(1, evidence.quote(entry, line))
+        step = (
+            f"End the wait: answer {other}'s question, {about}, in one message, within what the user asked for. If it is not "
+            "yours to decide, put both sides to the user."
+        )
+        return diagnosis(KIND, cause, step, *quotes, check=check)
+    cause = f"{one} and {two} wait for each other. {first.sentence} {second.sentence}"
     # The files in a failing call are what it waits for.
     files = [
         name
@@ -481,6 +452,57 @@ def _explain_pair(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
         "first draft"
         " in one message. If it is not yours to decide, put both sides to the user."
     )
-    return diagnosis(
-        KIND, cause, step, first.quote, second.quote, check=f"The next message of {other} must build on the decision."
-    )
+    return diagnosis(KIND, cause, step, first.quote, second.quote, check=check)
+
+
+_ASKED = lazy_pattern(r"\b(?:which|whether|what|how many|how much|who|where|when)\b", re.IGNORECASE)
+_ASKS = lazy_pattern(
+    r"\b(?:need|have|want) to know\b|\btell me\b|\blet me know\b|\bplease (?:say|decide|confirm|choose)\b|\?$", re.IGNORECASE
+)
+_LEAST_SHARED, _LEAST_WORDS, _STEM = 2, 8, 6
+"""Words that an answer shares with a question, words of a line that is a statement, and letters by which words are compared."""
+
+
+def _find_open_question(evidence: Evidence, wait: _Wait, asked: str) -> tuple[Message, str] | None:
+    """Return the newest question about the matter of a call that waits, if the one it asks has not answered it."""
+    # Words that say what they wait for are the question themselves.
+    if not wait.call:
+        return None
+    topic = _list_stems(wait.text.replace(wait.who, "").replace(asked, ""))
+    for message in reversed(evidence.messages[-_LAST_RECORDS:]):
+        if message.who != wait.who or message.by != "agent" or "thought" in message.kind:
+            continue
+        for sentence in split_sentences(message.text):
+            if (
+                _ASKS.search(sentence)
+                and _ASKED.search(sentence)
+                and not ORDERS.search(sentence)
+                and topic & _list_stems(sentence)
+            ):
+                answered = _was_answered(evidence, wait._replace(at=message.at), asked)
+                return None if answered else (message, sentence)
+    return None
+
+
+def _find_answer(evidence: Evidence, who: str, question: str, message: Message) -> tuple[EntryView, str] | None:
+    """Return the statement in what an agent has read that shares most words with a question asked of it."""
+    asked = _list_stems(question)
+    best: tuple[int, int] = (0, 0)
+    found: tuple[EntryView, str] | None = None
+    for entry in evidence.latest:
+        text = evidence.text(entry)[:_MOST_ANSWER]
+        # An inbox shows the question itself.
+        if entry.agent != who or not only_looks(entry) or not evidence.has_succeeded(entry) or message.text[:40] in text:
+            continue
+        for line in text.split("\n"):
+            rank = len(asked & _list_stems(line)), min(len(line.split()), 2 * _LEAST_WORDS)
+            if rank > best and rank[0] >= _LEAST_SHARED and rank[1] >= _LEAST_WORDS and not ORDERS.search(line):
+                best, found = rank, (entry, line.strip())
+    return found
+
+
+def _list_stems(text: str) -> set[str]:
+    return {word[:_STEM].rstrip("s") for word in re.findall(r"[a-z]{5,30}", text.casefold()) if word not in COMMON}
+
+
+_MOST_ANSWER = 8_000

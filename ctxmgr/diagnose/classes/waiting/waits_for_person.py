@@ -1,4 +1,7 @@
-"""The work waits for a person's approval or answer, which no repeated request to a machine can bring."""
+"""The work waits for a person's approval or answer, which no repeated request to a machine can bring.
+
+The person may not even have been asked: see `never_sent`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.classes.waiting.departed import diagnose_departed
+from ctxmgr.diagnose.classes.waiting.never_sent import diagnose_never_sent
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, Message, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, question_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, list_items
@@ -73,7 +77,8 @@ between a name and the words that say that the person is away."""
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return whose answer is missing."""
     return (
-        _diagnose_open_call(evidence)
+        diagnose_never_sent(KIND, evidence)
+        or _diagnose_open_call(evidence)
         or _diagnose_unanswered_question(evidence)
         or _diagnose_pending_review(evidence)
         or _diagnose_undecided(evidence)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ctxmgr.diagnose import diagnose
-from ctxmgr.types.finding import Diagnosis
 from tests.diagnose.build import Call, Said, evidence
 
 
@@ -20,41 +19,42 @@ def test_a_call_that_waits_is_not_told_as_words() -> None:
     assert "`of: tester`" in told.cause
 
 
-def _wait(agent: str, file: str, call: str = "until [ -s {} ]; do sleep 1; done") -> Call:
-    """Return a call of an agent that waits for a file in vain."""
-    return Call(
-        "Bash", {"command": call.format(file)}, f"cannot access '{file}': No such file or directory", "error", agent=agent
-    )
-
-
-def _answer(*steps: Call | Said) -> Diagnosis | None:
-    told = diagnose(evidence(*steps, loop=6))
-    return told if told is not None and told.kind == "mutualWait" else None
-
-
-_RING = [_wait("planner", "schema.sql"), _wait("builder", "engine.txt")] * 3
-
-
-def test_two_that_wait_for_files_of_each_other_are_told_which() -> None:
-    """Neither file can come, because each agent does nothing else."""
-    told = _answer(*_RING)
+def _held(question: str, topic: str = "audience", answer: str = "", read: str = "") -> str:
+    """Return cause and step of two agents that wait by calls, the one after a question."""
+    page = Call("doc.read", {"doc": "brief"}, read or "The brief is short.", agent="writer")
+    steps = [
+        Said("Writer and painter make the leaflet."),
+        Said(question, "painter"),
+        page,
+        *([Said(answer, "writer")] if answer else []),
+        Call("task.wait", {"for": "writer", "topic": topic}, status="open", agent="painter"),
+        Call("task.wait", {"for": "painter", "topic": "cover.png"}, status="open", agent="writer"),
+    ]
+    told = diagnose(evidence(*steps, loop=2, kind="hung", severity="hung"))
 
     assert told is not None
-    assert "builder only waits for `engine.txt` and planner only for `schema.sql`" in told.cause
-    assert told.next_step.startswith("End the wait: make `schema.sql` yourself now")
+    assert told.kind == "mutualWait"
+    return f"{told.cause}\n{told.next_step}"
 
 
-def test_a_file_that_is_looked_for_is_awaited_if_the_user_named_it() -> None:
-    """A look in vain at any other file may only have a wrong name."""
-    looks = [_wait("planner", "schema.sql", "cat {}"), _wait("builder", "engine.txt", "cat {}")] * 3
-
-    assert _answer(Said("Planner makes engine.txt, builder makes schema.sql."), *looks) is not None
-    assert _answer(Said("Planner and builder make the prototype."), *looks) is None
+ASKED = "Before I start I need to know which audience it is for, children or parents."
 
 
-def test_agents_of_which_one_goes_on_do_not_wait_for_each_other() -> None:
-    """One does something else in between, finds its file, or waits for the same file as the other."""
-    found = Call("Bash", {"command": "until [ -s engine.txt ]; do sleep 1; done"}, "", agent="builder")
-    assert _answer(*_RING[:-1], found) is None
-    assert _answer(*_RING[:-1], Call("Bash", {"command": "ls docs"}, "a.md", agent="builder")) is None
-    assert _answer(*[_wait("planner", "schema.sql"), _wait("builder", "schema.sql")] * 3) is None
+def test_the_question_behind_a_wait_is_told() -> None:
+    """It says what is to be decided, and a page that was read may answer it."""
+    told = _held(ASKED, read="1 Paper is white.\n2 The whole leaflet is made for parents, since children do not read it.")
+
+    assert "Painter asked" in told
+    assert "answer painter's question, `which audience it is for, children or parents`" in told
+    assert "may answer it: `2 The whole leaflet is made for parents" in told
+
+
+def test_no_other_question_is_told_as_the_one_behind_a_wait() -> None:
+    """It is about something else, asks nothing, or was answered; a page about something else answers nothing."""
+    for told in (
+        _held(ASKED, topic="paper"),
+        _held("The audience was children or parents in the last leaflet."),
+        _held(ASKED, answer="painter: parents."),
+    ):
+        assert "Painter asked" not in told
+    assert "may answer it" not in _held(ASKED, read="The audience of the theatre was large and loud in that year.")
