@@ -47,6 +47,7 @@ _FIXES = lazy_pattern(
 _DATA = lazy_pattern(
     r"(?<![\w./-])((?:[\w.-]{1,60}/){0,8}[\w-][\w.-]{0,60}\.(?:ya?ml|json|csv|tsv|toml|xml|tmpl|tpl|j2|in|proto|idl|avsc|graphql))(?![\w/-])"
 )
+_NO_FILE = lazy_pattern(r"\bno such\b|\bdenied\b|\bis a directory\b|\bos error\b", re.IGNORECASE)
 _SETTINGS = lazy_pattern(
     r"(?:^|/)(?:\.|package|tsconfig|pyproject|cargo|composer|poetry|docker-?compose|compose|mkdocs|renovate|setup|tests?/|fixtures/|node_modules/)",
     re.IGNORECASE,
@@ -96,7 +97,9 @@ def _find_missing(evidence: Evidence, look: EntryView, edit: EntryView, path: st
     if len(parts) == 1 and parts[0][0] in ("grep", "egrep", "fgrep", "rg") and "-v" not in parts[0]:
         words = [word for word in parts[0][1:] if not word.startswith("-")]
         said = look.output.strip() if isinstance(look.output, str) else ""
-        # Only the file itself is searched, for a plain word.
+        # Only the file itself is searched, for a plain word, and it is there.
+        if _NO_FILE.search(evidence.text(look)):
+            return ""
         if len(words) == 2 and same_file(words[1], path) and _PATTERN.fullmatch(words[0]) and said in ("", "0"):
             return words[0] if any(words[0] in line for line in wrote) else ""
         return ""
