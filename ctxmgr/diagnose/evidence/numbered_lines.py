@@ -5,9 +5,9 @@ Some clients put a sign after the number, others only blanks. Only the whole vie
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from ctxmgr.text.patterns import lazy_pattern
@@ -45,14 +45,21 @@ def read_numbered_lines(lines: Sequence[str], others: Iterable[Sequence[str]] = 
     rows = _find_rows(lines)
     if not rows:
         return None
-    sign = _sign(rows)
+    first, sign = rows[0].number, _sign(rows)
+    if sign in _SURE:
+        return NumberedLines(first, tuple(row.rest for row in rows))
+    views = [rows]
+    is_column = bool(sign) or (len(rows) >= _LEAST_ROWS and rows[0].padded)
+    if not is_column or _count_blanks(sign, views) not in range(_MOST_BLANKS + 1):
+        views += [found for other in islice(others, _MOST_VIEWS) if (found := _find_rows(other)) and _sign(found) == sign]
     # A column of numbers that ends in no sign of its own may be the file's.
-    known = [] if sign in _SURE else [found for other in others if (found := _find_rows(other)) and _sign(found) == sign]
-    if not sign and not known[:1] and (len(rows) < _LEAST_ROWS or not rows[0].padded):
+    if not is_column and len(views) == 1:
         return None
-    blanks = 0 if sign in _SURE else _count_blanks(sign, [rows, *known[:_MOST_VIEWS]])
-    first = rows[0].number
-    return NumberedLines(first, () if blanks is None else tuple(row.rest[blanks:] for row in rows))
+    blanks = _count_blanks(sign, views)
+    if blanks is None:
+        return NumberedLines(first, ())
+    # Indentation is even, so an odd number has the one blank that stands after the sign.
+    return NumberedLines(first, tuple(row.rest[blanks % 2 if sign else blanks :] for row in rows))
 
 
 def _find_rows(lines: Sequence[str]) -> list[_Row]:
@@ -77,11 +84,8 @@ def _sign(rows: Sequence[_Row]) -> str:
 
 
 def _count_blanks(sign: str, views: Sequence[Sequence[_Row]]) -> int | None:
-    """Return how many blanks belong to the column of the numbers; None if that may be fewer than all lines have."""
+    """Return how many blanks all lines have after the number and its sign; None if some of them may be indentation."""
     # An empty line shows the blanks of the column alone, unless the tool cuts them off.
     rests = [row.rest for view in views for row in view if row.rest]
-    least = min((len(re.match(" *", rest)[0]) for rest in rests), default=0)  # type: ignore[index]
-    if sign:
-        # Indentation is even, so an odd number has the one blank that stands after the sign.
-        return least % 2
-    return least if least <= _MOST_BLANKS or any(view[0].number == 1 for view in views) else None
+    least = min((len(rest) - len(rest.lstrip(" ")) for rest in rests), default=0)
+    return least if sign or least <= _MOST_BLANKS or any(view[0].number == 1 for view in views) else None
