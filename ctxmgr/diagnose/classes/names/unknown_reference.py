@@ -365,16 +365,17 @@ def _list_tried_columns(evidence: Evidence, tables: set[str]) -> list[str]:
 def _choose_column(evidence: Evidence, columns: list[str], tried: list[str]) -> tuple[str, str, bool]:
     """Return the one column with most words of the task and of tried names, why, and whether it has a part of a tried name."""
     task = {word for message in evidence.user_texts for word in _WORD.findall(message.text[:8_000].casefold())}
-    named = {word for each in tried for word in each.casefold().split("_")} - SMALL_WORDS
+    named = {word for each in tried for word in each.casefold().split("_")}
     parts = {each: each.casefold().split("_") for each in columns}
     of_task = {each: [word for word in parts[each] if len(word) > _SHORT and {word, f"{word}s"} & task] for each in columns}
     rates = {each: (len(of_task[each]), len(named.intersection(parts[each]))) for each in columns}
     best = max(columns, key=lambda each: rates[each], default="")
-    shared = sorted(word for word in named.intersection(parts.get(best, ())) if len(word) > _SHORT)
+    shared = sorted(word for word in named.intersection(parts.get(best, ())) - SMALL_WORDS if len(word) > _SHORT)
     if not best or not (of_task[best] or shared) or list(rates.values()).count(rates[best]) > 1:
         return "", "", False
     why = f"the task speaks of {join_names(of_task[best], 2)}" if of_task[best] else f"it has {join_names(shared, 2)}"
-    return best, why, rates[best][1] > 0
+    # A small word such as `at` chooses among columns of the task, and makes none of them the one that was meant.
+    return best, why, bool(named.intersection(parts[best]) - SMALL_WORDS)
 
 
 def _read_tables(evidence: Evidence, before: int) -> dict[str, _Table]:
