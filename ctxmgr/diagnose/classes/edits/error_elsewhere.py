@@ -211,10 +211,14 @@ def _list_changed_files(evidence: Evidence, entry: EntryView, said: str) -> dict
     # A loop may have begun before its present message.
     start = min(start, evidence.loop[0].index) if evidence.loop and evidence.finding is not None else start
     found: dict[str, list[EntryView]] = {}
-    for other in evidence.recent:
-        if start <= other.index < entry.index:
-            for path in (edited_paths(other) if other.status == "ok" else []) or _list_files_of_sed(other):
-                found.setdefault(next((each for each in found if same_file(each, path)), path), []).append(other)
+    since = [other for other in evidence.recent if start <= other.index < entry.index]
+    for other in since:
+        for path in edited_paths(other) if other.status == "ok" else []:
+            found.setdefault(path, []).append(other)
+    # A substitution may have changed nothing, so alone it does not show where an agent looks for the fault.
+    for other in [] if _has_few_changes(found) else since:
+        for path in _list_files_of_sed(other):
+            found.setdefault(next((each for each in found if same_file(each, path)), path), []).append(other)
     return found
 
 
@@ -258,7 +262,7 @@ def _explain_place(
     quoted: str,
     shown: str = "",
 ) -> Diagnosis:
-    edits = [each for entries in changed.values() for each in entries]
+    edits = sorted((each for entries in changed.values() for each in entries), key=lambda each: each.index)
     files = ", ".join(code(evidence.name(each), 60) for each in list(changed)[:2])
     files += f" and {len(changed) - 2} more" if len(changed) > 2 else ""
     name = evidence.name(path)

@@ -64,3 +64,10 @@ def test_an_error_in_a_file_that_a_command_changed_is_not_elsewhere(command: str
     steps = [edit("src/a.ts", "1", "2"), _ERROR, edit("src/a.ts", "2", "3"), bash(command), _ERROR]
 
     assert error_elsewhere.diagnose(evidence(*steps, _ERROR, loop=6)) is None
+
+
+def test_substitutions_alone_do_not_show_where_the_fault_is_looked_for() -> None:
+    """They may have changed nothing; another cause may say more."""
+    steps = [bash("sed -i 's/2/3/' src/a.ts"), _ERROR, bash("sed -i 's/3/4/' src/a.ts"), _ERROR]
+
+    assert error_elsewhere.diagnose(evidence(*steps * 2, loop=8)) is None
