@@ -6,6 +6,7 @@
 | `calls` | one call: command, files, edits, whether it may change something, whether it failed, whatever its status says |
 | `messages` | messages and their sentences: what people forbid, allow and decide |
 | `files` | the last known content of a file; where the record has a path |
+| `numbered_lines` | a view of a file whose lines have numbers: where the lines begin |
 | `manifests` | scripts and targets of the manifests that were read, and which of them makes a file |
 | `items` | answers by their structure: JSON objects, lines of `key: value`, rows of tables, lists of names |
 | `pages` | answers that say there is more than they show |

@@ -7,7 +7,7 @@ in messages.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ctxmgr.base.light_dataclass import dataclass, replace
@@ -25,17 +25,8 @@ from ctxmgr.diagnose.evidence.calls import (
     written_content,
 )
 from ctxmgr.diagnose.evidence.messages import Message, split_sentences
-from ctxmgr.diagnose.evidence.texts import (
-    NUMBERED,
-    ORDERS,
-    agent_name,
-    clean,
-    clock,
-    code,
-    plain_name,
-    strip_line_numbers,
-    text_of,
-)
+from ctxmgr.diagnose.evidence.numbered_lines import read_numbered_lines
+from ctxmgr.diagnose.evidence.texts import ORDERS, agent_name, clean, clock, code, plain_name, text_of
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -97,7 +88,7 @@ def find_last_content(entries: Sequence[EntryView], path: str, said: Callable[[E
     """
     start, known = None, None
     for place in range(len(entries) - 1, -1, -1):
-        known = _content_of_entry(entries[place], path, said)
+        known = _content_of_entry(entries[place], path, said, entries)
         if known is not None:
             start = place
             break
@@ -110,7 +101,9 @@ def find_last_content(entries: Sequence[EntryView], path: str, said: Callable[[E
     return known
 
 
-def _content_of_entry(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Content | None:
+def _content_of_entry(
+    entry: EntryView, path: str, said: Callable[[EntryView], str], entries: Sequence[EntryView]
+) -> Content | None:
     """Return the content of a file that an entry shows or writes."""
     if entry.status != "ok":
         return None
@@ -119,7 +112,7 @@ def _content_of_entry(entry: EntryView, path: str, said: Callable[[EntryView], s
         content = written_content(entry)
         if content is not None:
             return Content(path, _split_lines(content), 1, True, entry)
-        return _content_of_read(entry, path, said) if _is_read(entry) else None
+        return _content_of_read(entry, path, said, entries) if _is_read(entry) else None
     command = command_of(entry)
     name = path.rpartition("/")[2]
     return _content_of_command(entry, command, path, said) if command and name and name in command else None
@@ -130,7 +123,9 @@ def _is_read(entry: EntryView) -> bool:
     return (bool(words & _READS) or fields_of(entry).get("command") == "view") and not list_changes(entry)
 
 
-def _content_of_read(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Content | None:
+def _content_of_read(
+    entry: EntryView, path: str, said: Callable[[EntryView], str], entries: Sequence[EntryView]
+) -> Content | None:
     text = _raw_output(entry, said)
     fields = fields_of(entry)
     asked = next((fields[name] for name in ("offset", "start_line", "line_start") if isinstance(fields.get(name), int)), 1)
@@ -139,7 +134,12 @@ def _content_of_read(entry: EntryView, path: str, said: Callable[[EntryView], st
         asked = view[0]
     # Lines are counted from 0 or from 1. Both mean the beginning.
     partly = any(fields.get(name) not in (None, 0, 1) for name in ("offset", "limit", "view_range", "start_line", "end_line"))
-    return _make_content(text, path, max(1, asked), entry, whole=not partly)
+    others = (
+        _split_lines(_raw_output(each, said))
+        for each in entries
+        if each.action == entry.action and each is not entry and each.status == "ok" and _is_read(each)
+    )
+    return _make_content(_split_lines(text), path, max(1, asked), entry, whole=not partly, others=others)
 
 
 def _raw_output(entry: EntryView, said: Callable[[EntryView], str]) -> str:
@@ -158,24 +158,31 @@ def _content_of_command(entry: EntryView, command: str, path: str, said: Callabl
     if not files or ">" in command or "<<" in command:
         return None
     others = [word for word in words[1:] if word not in files and not word.startswith("-")]
-    # Another word may be a second file.
-    if words[0] in ("cat", "nl", "bat") and not others:
-        return _make_content(_raw_output(entry, said), path, 1, entry, whole=True)
+    options = "".join(word for word in words[1:] if word.startswith("-") and not word.startswith("--"))
+    lines = _split_lines(_raw_output(entry, said))
+    # Another word may be a second file. `cat -A` shows signs that the file does not have.
+    if words[0] in ("cat", "nl", "bat") and not others and not (words[0] == "cat" and set("AEeTtv") & set(options)):
+        numbers = words[0] != "cat" or set("nb") & set(options) or "--number" in words
+        return _make_content(lines, path, 1, entry, whole=True, others=() if numbers else None)
     if words[0] == "head":
-        return _make_content(_raw_output(entry, said), path, 1, entry, whole=False)
+        return _make_content(lines, path, 1, entry, whole=False)
     if words[0] == "sed" and "-n" in words and len(others) == 1 and (asked := _RANGE.fullmatch(others[0])):
-        return _make_content(_raw_output(entry, said), path, int(asked.group(1)), entry, whole=False)
+        return _make_content(lines, path, int(asked.group(1)), entry, whole=False)
     return None
 
 
-def _make_content(text: str, path: str, first: int, entry: EntryView, *, whole: bool) -> Content | None:
-    lines = _split_lines(text)
-    numbered = [match.group() for line in lines if (match := NUMBERED.match(line))]
-    filled = sum(bool(line.strip()) for line in lines)
-    # A file may have numbers at the beginning of some lines itself.
-    if numbered and len(numbered) >= 0.6 * filled:
-        lines = tuple(strip_line_numbers(line) for line in lines if NUMBERED.match(line))
-        first = int(numbered[0].strip(" \t→|:"))
+def _make_content(
+    lines: tuple[str, ...],
+    path: str,
+    first: int,
+    entry: EntryView,
+    *,
+    whole: bool,
+    others: Iterable[Sequence[str]] | None = None,
+) -> Content | None:
+    """Return the content that a view shows; ``others`` are views by the same tool, None if it puts no numbers before lines."""
+    view = None if others is None else read_numbered_lines(lines, others)
+    first, lines = view or (first, lines)
     return Content(path, lines, first, whole and first == 1, entry) if lines else None
 
 

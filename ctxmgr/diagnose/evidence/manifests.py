@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.texts import plain_name
@@ -54,6 +55,51 @@ def find_build_command(evidence: Evidence, made: str, before: int) -> tuple[str 
                 folder = "" if above or path.startswith("/") else path.rpartition("/")[0]
                 found.append((rank, _run_command(folder, script, make=path.endswith("Makefile"))))
     return min(found, key=lambda each: each[0])[1] if found else None, bool(read)
+
+
+class Step(NamedTuple):
+    """A line that a script or target runs: its name, the line, and the manifest."""
+
+    name: str
+    line: str
+    manifest: str
+
+
+def list_steps(evidence: Evidence, command: str, before: int) -> list[Step]:
+    """Return what a command runs by the manifests that were read: first what comes before its target, then that itself."""
+    found: list[Step] = []
+    for words in split_command(command):
+        program = words[0].rpartition("/")[2]
+        is_make = program in ("make", "gmake")
+        named = [word for word in words[1:] if not word.startswith("-") and "=" not in word and word not in _RUN_VERBS]
+        if not is_make and program not in _RUNNERS:
+            continue
+        for path, scripts in _read_manifests(evidence, "Makefile" if is_make else "package.json", before).items():
+            asked = (named if is_make else named[:1]) or list(scripts)[:1]
+            found += [
+                Step(name, line, path) for each in asked for name, line in _list_lines(scripts, each, set(), make=is_make)
+            ]
+    return found
+
+
+_RUNNERS = ("npm", "pnpm", "yarn", "bun")
+_RUN_VERBS = ("run", "run-script")
+_NESTED = lazy_pattern(r"\b(?:npm|pnpm|yarn|bun)(?: -\S+)* (?:run )?([\w:.-]{1,60})")
+
+
+def _list_lines(scripts: dict[str, str], name: str, seen: set[str], *, make: bool) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a target with those of what it needs, or of a script with those of the scripts that it runs."""
+    if name in seen or name not in scripts or len(seen) >= _MOST_NEEDED:
+        return
+    seen.add(name)
+    head, _, body = scripts[name].partition("\n") if make else ("", "", scripts[name])
+    needed = head.partition("#")[0].split() if make else [f"pre{name}", *_NESTED.findall(body)]
+    for each in needed:
+        yield from _list_lines(scripts, each, seen, make=make)
+    yield from ((name, text) for line in body.split("\n") if (text := line.strip().lstrip("@-").strip()))
+
+
+_MOST_NEEDED = 12
 
 
 def _is_above(one: str, other: str) -> bool:

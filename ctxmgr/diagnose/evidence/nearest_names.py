@@ -14,7 +14,7 @@ from ctxmgr.diagnose.evidence.calls import call_input, command_of, may_change
 from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.diagnose.evidence.texts import clock, contains_word, find_line, plain_name
-from ctxmgr.text.patterns import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
 
@@ -138,6 +138,30 @@ def likeness(one: str, other: str) -> float:
         0.75 if whole and min(len(first), len(second)) > _MOST_SHORT else 0.0,
         ratio + (0.18 if first[:4] == second[:4] else 0.08) if stems else 0.0,
     )
+
+
+SMALL_WORDS = word_set(
+    "at on id ts utc by in of is has was to no nr num dt date time day name key code type kind count flag status state value"
+    " text"
+)
+"""Words that are part of many names, and say nothing of what one is about."""
+_ENDING = lazy_pattern(r"(?:ed|ing|ion|e?s|e|y)$")
+_LEAST_REST = 0.7
+
+
+def shares_only_ending(one: str, other: str) -> bool:
+    """Whether two names have only small words in common, such as `_at` or `is_`, while their other words are unlike."""
+    mine, theirs = _find_name_parts(one), _find_name_parts(other)
+    common = mine & theirs
+    first, second = (
+        "".join(part for each in _PART.findall(name) if (part := each.casefold()) not in common) for name in (one, other)
+    )
+    if not common or common - SMALL_WORDS or not first or not second:
+        return False
+    stems = [_ENDING.sub("", each) for each in (first, second)]
+    whole = any(each.startswith(rest) and len(rest) >= _MOST_SHORT for each, rest in (stems, stems[::-1]))
+    like = difflib.SequenceMatcher(None, *stems, autojunk=False).ratio() >= _LEAST_REST
+    return not (whole or like or _is_abbreviation(first, second) or _is_abbreviation(second, first))
 
 
 def _is_abbreviation(part: str, word: str) -> bool:

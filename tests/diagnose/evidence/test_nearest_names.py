@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.evidence.nearest_names import Counterpart, find_nearest_offered, find_nearest_recorded, likeness
+from ctxmgr.diagnose.evidence.nearest_names import (
+    Counterpart,
+    find_nearest_offered,
+    find_nearest_recorded,
+    likeness,
+    shares_only_ending,
+)
 from tests.diagnose.build import Call, Said, bash, evidence, failed
 
 ERROR = "error: no such branch: releese-2024"
@@ -122,3 +128,18 @@ def test_a_table_is_no_column() -> None:
 
     assert nearest(shown, name="customer_ref", error=error, given="psql -c 'select customer_ref'") is None
     assert nearest(shown, name="customer_ref", error="no such table: customer_ref", given="psql -c x customer_ref") is not None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "only_ending"),
+    [
+        ("delivered_at", "booked_at", True), ("deliveredAt", "booked_at", True), ("user_id", "order_id", True),
+        ("is_active", "is_paid", True), ("first_name", "last_name", True), ("start_date", "due_date", True),
+        ("delivered_at", "delivery_at", False), ("created_at", "create_at", False), ("cust_id", "customer_id", False),
+        ("qty_id", "quantity_id", False), ("order_items", "invoice_items", False),
+        ("customr", "customer", False), ("id", "user_id", False), ("userid", "user_id", False),
+    ],
+)  # fmt: skip
+def test_a_small_word_in_common_makes_no_name_alike(one: str, other: str, only_ending: bool) -> None:
+    """`_at`, `_id` and `is_` are part of many names; forms of the other words, and short forms, are alike."""
+    assert shares_only_ending(one, other) is shares_only_ending(other, one) is only_ending

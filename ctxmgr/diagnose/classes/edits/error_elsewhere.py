@@ -6,8 +6,17 @@ import re
 
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import edited_paths, fields_of, list_changes, path_of, same_file, written_content
-from ctxmgr.diagnose.evidence.files import FOREIGN
+from ctxmgr.diagnose.evidence.calls import (
+    command_of,
+    edited_paths,
+    fields_of,
+    list_changes,
+    path_of,
+    same_file,
+    split_command,
+    written_content,
+)
+from ctxmgr.diagnose.evidence.files import FOREIGN, is_file_name
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, contains_word, first_group, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -202,11 +211,24 @@ def _list_changed_files(evidence: Evidence, entry: EntryView, said: str) -> dict
     # A loop may have begun before its present message.
     start = min(start, evidence.loop[0].index) if evidence.loop and evidence.finding is not None else start
     found: dict[str, list[EntryView]] = {}
-    for other in evidence.edits:
-        if start <= other.index < entry.index:
-            for path in edited_paths(other):
-                found.setdefault(path, []).append(other)
+    since = [other for other in evidence.recent if start <= other.index < entry.index]
+    for other in since:
+        for path in edited_paths(other) if other.status == "ok" else []:
+            found.setdefault(path, []).append(other)
+    # A substitution may have changed nothing, so alone it does not show where an agent looks for the fault.
+    for other in [] if _has_few_changes(found) else since:
+        for path in _list_files_of_sed(other):
+            found.setdefault(next((each for each in found if same_file(each, path)), path), []).append(other)
     return found
+
+
+def _list_files_of_sed(entry: EntryView) -> list[str]:
+    """Return the files that a command changes in place, whatever else it runs."""
+    parts = [words for words in split_command(command_of(entry)) if words[0] == "sed"] if entry.status != "open" else []
+    return [
+        word for words in parts if any(re.match(r"-\w*i|--in-place", word) for word in words[1:])
+        for word in words[2:] if plain_name(word) and is_file_name(word)
+    ]  # fmt: skip
 
 
 def _diagnose_unchanged_file(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryView]]) -> Diagnosis | None:
@@ -240,8 +262,9 @@ def _explain_place(
     quoted: str,
     shown: str = "",
 ) -> Diagnosis:
-    edits = [each for entries in changed.values() for each in entries]
+    edits = sorted((each for entries in changed.values() for each in entries), key=lambda each: each.index)
     files = ", ".join(code(evidence.name(each), 60) for each in list(changed)[:2])
+    files += f" and {len(changed) - 2} more" if len(changed) > 2 else ""
     name = evidence.name(path)
     where = f", line {line}" if line else ""
     cause = (

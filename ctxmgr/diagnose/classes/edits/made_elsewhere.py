@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.classes.edits.edits_not_used import unaffected_calls
+from ctxmgr.diagnose.classes.edits.vanished_edit import diagnose_vanished_edit
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import (
     call_phrase,
@@ -43,6 +44,11 @@ _OtherFile = tuple[str, str, EntryView, str]
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the file that decides instead of the edited one."""
+    return diagnose_vanished_edit(evidence, KIND) or _diagnose_unaffected_call(evidence)
+
+
+def _diagnose_unaffected_call(evidence: Evidence) -> Diagnosis | None:
+    """Return the file that decides, if a call answers the same before and after edits of another one."""
     for entry, same, edits in unaffected_calls(evidence):
         for path in dict.fromkeys(path for each in reversed(edits) for path in edited_paths(each)):
             file = evidence.relative_path(path)

@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 
+from ctxmgr.diagnose.classes.edits.line_ends import find_line_ends, find_place, list_single_changes, takes_line_breaks
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock
 from ctxmgr.diagnose.evidence.calls import (
     Change,
@@ -21,6 +22,7 @@ from ctxmgr.diagnose.evidence.calls import (
     tool_phrase,
 )
 from ctxmgr.diagnose.evidence.files import REWRITES, Content
+from ctxmgr.diagnose.evidence.numbered_lines import read_numbered_lines
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, first_group, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -64,6 +66,14 @@ _MOST_LINE, _LEAST_NEW, _LEAST_OLD, _MOST_FILES = 400, 8, 12, 12
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return why an edit is refused."""
+    refused = [
+        (entry, path, change) for entry in evidence.failing_calls
+        for path, change in _list_requested_changes(evidence, entry)[:20] if _REFUSED.search(evidence.text(entry)[:4_000])
+    ]  # fmt: skip
+    for entry, path, change in refused:
+        others = [other for _, named, other in refused if same_file(named, path)]
+        if (found := _diagnose_line_ends(evidence, entry, path, change, others)) is not None:
+            return found
     for entry in evidence.failing_calls:
         for path, change in _list_requested_changes(evidence, entry)[:20]:
             if (found := _diagnose_edit(evidence, entry, path, change)) is not None:
@@ -161,6 +171,36 @@ def _diagnose_absent_text(evidence: Evidence, entry: EntryView, known: Content, 
     if number is None:
         return _diagnose_missing_text(evidence, entry, known, missing, change)
     return _diagnose_different_line(evidence, entry, known, missing, number, change)
+
+
+def _diagnose_line_ends(
+    evidence: Evidence, entry: EntryView, path: str, change: Change, others: list[Change]
+) -> Diagnosis | None:
+    """Say that the lines of the text stand in the file, but end in another way there."""
+    known = evidence.last_content(path, entry.index)
+    number = None if known is None else find_place(change.old, known)
+    if known is None or number is None or takes_line_breaks(evidence, entry, path):
+        return None
+    ends = find_line_ends(evidence, path, entry.index)
+    if ends is None:
+        return None
+    name, field = evidence.name(path), change.name.removeprefix("its ")
+    blanks = "" if known.find_line_numbers(change.old.strip("\n")) else ", apart from blanks"
+    cause = (
+        f"{_describe_edit(evidence, entry, path)}: the lines of {change.name} stand there from line {number} on{blanks}, but "
+        f"each line of the file ends in CRLF ({code(ends.shown)} in {evidence.source(ends.entry)}), and those of {field} in LF."
+    )
+    lines = list_single_changes(evidence, others, entry.index)
+    shown = ", and ".join(f"{code(old, _LONGEST_SHOWN)} by {code(new, _LONGEST_SHOWN)}" for old, new in lines)
+    step = (
+        f"Replace one line at a time, without a line break in the old and in the new text{f': {shown}' if shown else ''}. "
+        "Lines that you add must end in CRLF too (`\\r\\n`)."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote(ends.entry), evidence.quote(entry),
+        check=f"`git diff` must show only the lines of {name} that you meant to change.",
+        confidence="medium" if known.doubtful else "high",
+    )  # fmt: skip
 
 
 # More than `REWRITES`: these may have changed the file. That is enough if the edit no longer fits.
@@ -395,6 +435,7 @@ def _diagnose_partial_view(evidence: Evidence, entry: EntryView, path: str, chan
         if "\n@@" in evidence.text(other):
             continue  # a diff shows what it would replace, not what is there
         lines = tuple(line for line in evidence.text(other).split("\n") if line.strip())
+        lines = view.lines if (view := read_numbered_lines(lines)) is not None else lines
         shown = Content(path, lines, 1, False, other)
         missing = _find_missing_line(change.old, shown)
         if missing in lines:

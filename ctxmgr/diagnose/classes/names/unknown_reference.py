@@ -8,13 +8,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ctxmgr.diagnose.classes.names.moved_names import find_moved_name
+from ctxmgr.diagnose.classes.names.table_definitions import CREATED, list_columns
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, split_command
 from ctxmgr.diagnose.evidence.files import is_file_name
-from ctxmgr.diagnose.evidence.nearest_names import likeness
+from ctxmgr.diagnose.evidence.nearest_names import SMALL_WORDS, likeness, shares_only_ending
 from ctxmgr.diagnose.evidence.texts import (
     capital,
     code,
+    contains_word,
     find_line,
     find_nearest,
     first_group,
@@ -88,7 +91,6 @@ _TABLE = lazy_pattern(
     r"|insert into [\"'`]?(\w{1,80})",
     re.IGNORECASE | re.MULTILINE,
 )
-_CREATED = lazy_pattern(r"create table (?:if not exists )?[\"'`\[]?([\w.]{1,80})[\"'`\]]? ?\(([^;]{1,4000})", re.IGNORECASE)
 # SQLite's `0|id|INTEGER|0||1` and psql's ` id | integer |`
 _TABLE_INFO = lazy_pattern(
     r"^\d{1,4}\|(\w{1,80})\||^ (\w{1,80}) +\| (?:integer|text|bigint|boolean|numeric|timestamp|character|uuid|jsonb?|date)",
@@ -99,9 +101,6 @@ _DESCRIBED = lazy_pattern(
     r"^[^\w\n]{0,6}(\w{1,80}) *[|\t ]\s*(?:\w*int|varchar|text|date\w*|time\w*|decimal|float|double|bool|json|char|enum)",
     re.MULTILINE,
 )
-_COLUMN = lazy_pattern(r"^\s*[\"'`\[]?(\w{1,80})[\"'`\]]?(?=\s+\w|\s*$)")
-# Other beginnings of a line in CREATE TABLE: `PRIMARY KEY (id)`
-_NO_COLUMN = frozenset(["primary", "foreign", "unique", "check", "constraint", "key", "index", "like"])
 _HOST = lazy_pattern(
     r"(?<![\w.-])((?:[a-z0-9][a-z0-9-]{0,62}\.){1,5}[a-z][a-z0-9-]{0,30}[a-z])(?![\w-])(?!\()|^ *Host(?:Name)? +([\w.-]{1,80})",
     re.IGNORECASE | re.MULTILINE,
@@ -156,6 +155,9 @@ def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, noun: str, name
     hint = _HINT.search(said)
     near = _find_column(evidence, entry, name, fair) if noun == "column" else find_nearest(name, fair, 0.55)
     near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
+    moved = _diagnose_moved_name(evidence, entry, noun, name, near) if noun in ("column", "table") else None
+    if moved is not None:
+        return moved
     of_table = _diagnose_column(evidence, entry, name, near) if noun == "column" else None
     if of_table is not None:
         return of_table
@@ -188,6 +190,38 @@ def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, noun: str, name
         return diagnosis(KIND, cause, step, *quotes, confidence="medium")
     step = _describe_replacement(command_of(entry), noun, name, near)
     return diagnosis(KIND, cause, step, *quotes, check=f"The message that there is no such {noun} must be gone.")
+
+
+def _diagnose_moved_name(evidence: Evidence, entry: EntryView, noun: str, name: str, near: str | None) -> Diagnosis | None:
+    """Say what became of a column or table, if the record tells it, and where to look instead."""
+    alias, _, last = name.rpartition(".")
+    used = _find_used_tables(_requested_text(evidence, entry))
+    tables = ({used.get(alias.lower(), alias.lower())} if alias else set(used.values())) if noun == "column" else set[str]()
+    moved = find_moved_name(evidence, last, tables, entry.index) if tables or noun == "table" else None
+    # A name that is very similar says more than a word about the whole table.
+    if moved is None or (not moved.named and near is not None and likeness(near, last) > _VERY_LIKE):
+        return None
+    if moved.new and any(contains_word(moved.new, call_input(each)) for each in evidence.failing_calls):
+        return None
+    about = f"that {noun}" if moved.named else f"the columns of {join_names(sorted(tables), 2)}"
+    source = evidence.source(moved.entry)
+    cause = f"There is no {noun} {code(name, 80)}. {capital(source)} says of {about}: {code(moved.line, 150)}."
+    others = [(each, columns) for each, columns in moved.made if each.lower() not in used.values()][:_FEW_NAMES]
+    shown = " and ".join(f"{code(each, 60)} ({join_names(columns, 8)})" for each, columns in others)
+    if moved.new and plain_name(moved.new):
+        step = f"Use {code(moved.new, 80)}, which took the place of {code(last, 80)}."
+    elif shown:
+        cause += f" It makes {shown}."
+        keys = {f"{table}_id" for table in tables}
+        by = f" by {join_names(keys)}" if len(keys) == 1 and all(keys & set(columns) for _, columns in others) else ""
+        step = f"Look into {join_names([each for each, _ in others])}, and join the one that has what you need{by}."
+    else:
+        step = f"Read what {source} says took its place."
+    step += f" Put no other {noun} in its place only because its name looks alike." if not moved.new else ""
+    return diagnosis(
+        KIND, cause, step, evidence.quote(moved.entry, moved.line), evidence.quote(entry), confidence="medium",
+        check="The message must be gone, and a few rows must hold what was asked for.",
+    )  # fmt: skip
 
 
 def _find_recorded_names(evidence: Evidence, entry: EntryView, noun: str) -> dict[str, tuple[EntryView, str]]:
@@ -224,7 +258,11 @@ def _find_column(evidence: Evidence, entry: EntryView, name: str, known: list[st
         tried_names |= {group.rpartition(".")[2] for group in match.groups() if group} if match else set()
     own = set(re.findall(r"\w+", _requested_text(evidence, entry)))
     rated = sorted(
-        ((max(likeness(one, each) for one in tried_names), each) for each in known if each not in tried_names | own),
+        (
+            (max(0.0 if shares_only_ending(one, each) else likeness(one, each) for one in tried_names), each)
+            for each in known
+            if each not in tried_names | own
+        ),
         reverse=True,
     )
     fair = [rate for rate in rated if rate[0] >= _LEAST_ALIKE and rate[0] > rated[0][0] - _MARGIN]
@@ -332,11 +370,12 @@ def _choose_column(evidence: Evidence, columns: list[str], tried: list[str]) -> 
     of_task = {each: [word for word in parts[each] if len(word) > _SHORT and {word, f"{word}s"} & task] for each in columns}
     rates = {each: (len(of_task[each]), len(named.intersection(parts[each]))) for each in columns}
     best = max(columns, key=lambda each: rates[each], default="")
-    shared = sorted(word for word in named.intersection(parts.get(best, ())) if len(word) > _SHORT)
+    shared = sorted(word for word in named.intersection(parts.get(best, ())) - SMALL_WORDS if len(word) > _SHORT)
     if not best or not (of_task[best] or shared) or list(rates.values()).count(rates[best]) > 1:
         return "", "", False
     why = f"the task speaks of {join_names(of_task[best], 2)}" if of_task[best] else f"it has {join_names(shared, 2)}"
-    return best, why, rates[best][1] > 0
+    # A small word such as `at` chooses among columns of the task, and makes none of them the one that was meant.
+    return best, why, bool(named.intersection(parts[best]) - SMALL_WORDS)
 
 
 def _read_tables(evidence: Evidence, before: int) -> dict[str, _Table]:
@@ -352,8 +391,8 @@ def _read_tables(evidence: Evidence, before: int) -> dict[str, _Table]:
 
 def _list_shown_tables(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, list[str]]]:
     said, command = evidence.text(entry)[:20_000], command_of(entry) or call_input(entry)
-    for table, body in _CREATED.findall(f"{said}\n{call_input(entry)[:20_000]}"):
-        yield table, list(_list_columns(body))
+    for table, body in CREATED.findall(f"{said}\n{call_input(entry)[:20_000]}"):
+        yield table, list(list_columns(body))
     # An answer about several tables does not show where each begins.
     if len(names := _DESCRIBES.findall(command)) == 1:
         yield names[0], list(_list_groups(_TABLE_INFO, said)) or _DESCRIBED.findall(said)
@@ -504,19 +543,14 @@ def _list_names(noun: str, text: str, command: str = "", asked: str = "") -> Ite
 
 
 def _list_column_names(text: str, command: str, asked: str) -> Iterator[str]:
-    for table, body in _CREATED.findall(text):
+    for table, body in CREATED.findall(text):
         # Columns of a table that the statement does not use are no candidates.
         if re.search(rf"\b{re.escape(table)}\b", asked, re.IGNORECASE) is None:
             continue
-        yield from _list_columns(body)
+        yield from list_columns(body)
     if re.search(r"\b(?:describe|desc|show columns)\b", command, re.IGNORECASE):
         yield from _DESCRIBED.findall(text)
     yield from _list_groups(_TABLE_INFO, text)
-
-
-def _list_columns(body: str) -> Iterator[str]:
-    columns = (_COLUMN.match(part) for part in _split_columns(body))
-    return (found.group(1) for found in columns if found and found.group(1).lower() not in _NO_COLUMN)
 
 
 def _list_host_names(text: str) -> Iterator[str]:
@@ -526,17 +560,3 @@ def _list_host_names(text: str) -> Iterator[str]:
 
 def _list_groups(pattern: re.Pattern[str], text: str) -> Iterator[str]:
     return (name for match in pattern.finditer(text) for name in match.groups() if name)
-
-
-def _split_columns(body: str) -> Iterator[str]:
-    """Yield the parts between the commas of a table's definition, ignoring commas within brackets."""
-    depth, start = 0, 0
-    for place, char in enumerate(body):
-        depth += (char == "(") - (char == ")")
-        # The list of columns ends at the bracket that opened it.
-        if depth < 0 or (char == "," and depth == 0):
-            yield body[start:place]
-            start = place + 1
-        if depth < 0:
-            return
-    yield body[start:]

@@ -64,7 +64,7 @@ _SCHEMA = (
             "select g.came_at from guest g",
             "g.came_at",
             ["`guest` has", "`paid_at`"],
-            "Use `arrived_at` in place of `g.came_at`",
+            "See whether `arrived_at` is meant: the task speaks of `arrived`",
         ),
         ("select g.room from guest g join stay s on s.guest_id=g.id", "g.room", ["`guest` has"], "Take `room` from `stay`"),
         ("select g.phone from guest g join stay s on s.guest_id=g.id", "g.phone", [], "Look into `contact`"),
