@@ -23,11 +23,11 @@ on a long result, and one of a name or a list its room in a sentence.
 | A search looks in the wrong place | `names.search_elsewhere` | `searchElsewhere` |
 | An invisible character | `names.hidden_character` | `hiddenCharacter` |
 | A module is missing that an environment of the record has | `environment.environment_missing` | `environmentMissing` |
-| The module is installed for another interpreter or folder | `environment.other_installation` | `otherInstallation` |
+| The module is installed for another interpreter | `environment.other_installation` | `otherInstallation` |
 | The program runs in the wrong folder | `environment.other_folder` | `otherFolder` |
 | A tool or command is missing | `environment.tool_missing` | `toolMissing` |
 | What one call set in its shell is gone in the next | `environment.shell_state` | `shellState` |
-| The same call worked with another folder, option or value | `environment.worked_elsewhere` | `workedElsewhere` |
+| The same call worked from another folder or with another option | `environment.worked_elsewhere` | `workedElsewhere` |
 | A schema refuses the arguments | `refusals.schema_refused` | `schemaRefused` |
 | The call asks for more than a limit allows | `refusals.limit_exceeded` | `limitExceeded` |
 | Rate limit | `refusals.rate_limited` | `rateLimited` |
@@ -46,7 +46,7 @@ on a long result, and one of a name or a list its room in a sentence.
 | Context was lost at a compaction | `context.context_lost` | `contextLost` |
 | An output is cut, and read again | `context.output_cut` | `outputCut` |
 | Monologue or chanting | `context.monologue` | `monologue` |
-| The project's notes name the option, folder or runner | `statements.documented_way` | `documentedWay` |
+| The project's notes name the option or runner | `statements.documented_way` | `documentedWay` |
 | A note that was read mentions the failure | `statements.noted_way` | `notedWay` |
 | A file's own content explains the error | `statements.record_fact` | `recordFact` |
 | A widely known error of a tool | `statements.known_error` | `knownError` |

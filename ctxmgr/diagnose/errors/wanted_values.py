@@ -14,12 +14,11 @@ from itertools import islice
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.diagnose.errors.refusals import Violation
-from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
+from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.diagnose.evidence.items import answers, find_json, find_objects
+from ctxmgr.diagnose.evidence.items import answers, find_json
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
-from ctxmgr.diagnose.evidence.texts import plain_name, strip_line_numbers
-from ctxmgr.log.fast_json import json_object
+from ctxmgr.diagnose.evidence.texts import plain_name
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -61,13 +60,6 @@ _MISSING = object()
 _WORD = lazy_pattern(r"[\w.@+-]{3,60}")
 _FIXED = lazy_pattern(r"\^?[A-Za-z]{2}|\^?[A-Za-z]\\?[-_:/]")
 _MOST_KNOWN = 4
-
-
-class KnownForm(NamedTuple):
-    """The outline that a recorded name has, as JSON, and the call that showed it."""
-
-    text: str
-    entry: EntryView
 
 
 class KnownValues(NamedTuple):
@@ -239,26 +231,6 @@ def _list_quantities(text: str) -> Iterator[tuple[float, str, float]]:
             yield (float(plain), *_UNITS[unit])
 
 
-def find_form(evidence: Evidence, entry: EntryView, violation: Violation) -> KnownForm | None:
-    """Return the form that a name has in an earlier file or answer, with the wanted type if that is known."""
-    name = violation.name
-    mark = re.compile(rf"[\"']?{re.escape(name)}[\"']?\s?:\s?(?=\S)")
-    for other in evidence.latest_before(entry.index):
-        # A call like the refused one shows the refused form.
-        if not evidence.has_succeeded(other) or (may_change(other) and other.action == entry.action):
-            continue
-        text = strip_line_numbers(evidence.text(other)[:_MOST_TEXT])
-        for match in mark.finditer(text):
-            value = next(iter(find_json(text[match.end() :][:2_000], 1)), None) if text[match.end()] in "[{" else None
-            # A value with a member `type` is a schema, not an example.
-            if value is None or not _has_type(value, violation) or "type" in value:
-                continue
-            own = given_value(list_arguments(evidence, entry), violation.path)
-            fill = own if isinstance(own, str | int | float) and not isinstance(own, bool) else None
-            return KnownForm(f'"{name}": {json.dumps(_make_outline(value, fill), ensure_ascii=False)}', other)
-    return None
-
-
 def find_known_values(evidence: Evidence, entry: EntryView, violation: Violation) -> KnownValues | None:
     """Return the recorded values that match a pattern, and of these the ones beside most of what the refused calls name.
 
@@ -282,79 +254,6 @@ def find_known_values(evidence: Evidence, entry: EntryView, violation: Violation
     most = max((count for count, _ in found.values()), default=0)
     best = [value for value, (count, _) in found.items() if count == most]
     return KnownValues(tuple(best), found[best[0]][1], most) if 0 < len(best) <= _MOST_KNOWN else None
-
-
-def _make_outline(value: Any, fill: str | float | None) -> Any:
-    """Return the outline of a value: its names, with the caller's own text in the place of its first one."""
-    if isinstance(value, list):
-        return [_make_outline(cast("list[Any]", value)[0], fill)] if value else []
-    if isinstance(value, dict):
-        fields = [(name, each) for name, each in cast("dict[str, Any]", value).items() if plain_name(name)][:6]
-        return {name: _make_outline(each, fill if len(fields) == 1 else None) for name, each in fields}
-    return fill if fill is not None else "…" if isinstance(value, str) else value
-
-
-def find_sibling_name(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
-    """Return the name that has the same neighbours in an earlier file or answer as a refused name in the call."""
-    parent = given_value(given, violation.path[:-1]) if len(violation.path) > 1 else given
-    neighbours = set(cast("dict[str, Any]", parent)) - {violation.name} if isinstance(parent, dict) else set[str]()
-    for other in evidence.latest_before(entry.index) if len(neighbours) > 1 else ():
-        if not evidence.has_succeeded(other):
-            continue
-        for fields in find_objects(evidence.text(other)[:_MOST_TEXT]):
-            new = [name for name in fields if name not in neighbours and name in violation.options]
-            if len(new) == 1 and len(neighbours & fields.keys()) * 2 > len(neighbours):
-                return new[0]
-    return ""
-
-
-def _has_type(value: Any, violation: Violation) -> bool:
-    if violation.path and isinstance(violation.path[-1], int) and isinstance(value, list) and value:
-        value = cast("list[Any]", value)[0]
-    return not violation.wants or isinstance(value, {"array": list, "object": dict}.get(violation.wants, dict | list))
-
-
-def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tuple[str, ...]], EntryView] | None:
-    """Return the names, with their allowed values, that an earlier answer of the same tools has for the subject of a call.
-
-    The answer must describe this very tool, or show the thing whose key the call has.
-    """
-    own = fields_of(entry)
-    keys = [(name, value) for name, value in own.items() if isinstance(value, str | int) and not isinstance(value, bool)]
-    family = entry.action.rpartition("__")[0] or entry.action.rpartition(".")[0]
-    for other in evidence.latest_before(entry.index):
-        if other.status != "ok" or not other.action.startswith(family) or other.action == entry.action:
-            continue
-        for fields in find_objects(other.output):
-            described = fields.get("properties")
-            if (
-                isinstance(described, dict)
-                and entry.action.rpartition("__")[2] in str(other.input) + str(other.output)[:_MOST_TEXT]
-            ):
-                return {name: _enum_values(value) for name, value in cast("dict[str, Any]", described).items()}, other
-            if any(fields.get(name) == value and len(str(value)) > 1 for name, value in keys):
-                allowed = (
-                    next(
-                        (cast("dict[str, list[Any]]", value) for value in fields.values() if _lists_allowed_values(value)), None
-                    )
-                    or {}
-                )
-                shown = {
-                    name: tuple(map(str, allowed.get(name, ()))) for name in fields if not _lists_allowed_values(fields[name])
-                }
-                return {name: values for name, values in shown.items() if name not in own}, other
-    return None
-
-
-def _enum_values(value: Any) -> tuple[str, ...]:
-    allowed = json_object(value).get("enum")
-    return tuple(map(str, cast("list[Any]", allowed)[:12])) if isinstance(allowed, list) else ()
-
-
-def _lists_allowed_values(value: Any) -> bool:
-    """Whether a value lists the allowed values of several names: `{"severity": ["minor", "major"]}`."""
-    fields = json_object(value)
-    return bool(fields) and all(isinstance(each, list) for each in fields.values())
 
 
 _MAX_PATTERN = 120

@@ -61,15 +61,6 @@ TOLD: list[tuple[str, Evidence, str, list[str]]] = [
         ["imagePullPolicy", '`"Always"`'],
     ),
     (
-        "a described field",
-        evidence(
-            Call("mcp__crm__describe", {"tool": "update_lead"}, {"properties": {"id": {}, "stage": {"enum": ["new", "won"]}}}),
-            *refused("mcp__crm__update_lead", {"id": 4, "status": "won"}, UNKNOWN_STATUS),
-        ),
-        "schemaRefused",
-        ["`stage` (one of `new` and `won`)", "in place of `status`"],
-    ),
-    (
         "a document rules it out",
         evidence(
             read("CLAUDE.md", "- Never run npm install in web/: it breaks the lock. Use bin/deps instead."),
@@ -102,25 +93,6 @@ TOLD: list[tuple[str, Evidence, str, list[str]]] = [
         ),
         "outputCut",
         ["`c_9a`"],
-    ),
-    (
-        "its own tail",
-        evidence(*[failed("make 2>&1 | tail -1", "make: *** [Makefile:4: all] Error 2")] * 3),
-        "outputCut",
-        ["without `| tail -1`"],
-    ),
-    (
-        "refused by the user again",
-        evidence(
-            Said("Write the note. Only one sentence for each change, without ticket numbers."),
-            edit("n.md", "b", "- SH-12 fix. And more."),
-            Said("Not what I asked."),
-            edit("n.md", "c", "- SH-12: fixed"),
-            Said("Still wrong"),
-            found=False,
-        ),
-        "constraintBroken",
-        ["without ticket numbers"],
     ),
     (
         "over the user's limit",

@@ -9,7 +9,7 @@ import pytest
 
 from ctxmgr.diagnose import diagnose
 from ctxmgr.diagnose.evidence import Evidence
-from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
+from tests.diagnose.build import Call, Said, bash, edit, evidence, failed
 
 THRICE = 3
 
@@ -153,27 +153,6 @@ TOLD: list[tuple[str, Evidence, str, str, str]] = [
             ],
         ),
         "errorElsewhere", "`nav.njk`", "Read `nav.njk` itself",
-    ),
-    (
-        "the step that a note names and no call took",
-        log(
-            read("README.md", "Styles: after a change run `npm run tokens styles/theme.json` once."),
-            *[
-                step for n in range(THRICE) for step in (
-                    edit("styles/theme.json", f'"a": {n}', f'"a": {n + 1}'), bash("node shot.mjs styles", "header #111"),
-                )
-            ],
-        ),
-        "editsNotUsed", "`npm run tokens styles/theme.json`", "`npm run tokens styles/theme.json`",
-    ),
-    (
-        "the other folder whose manifest has the script",
-        log(
-            read("packages/web/package.json", '{"scripts":{"e2e":"playwright test"}}'),
-            read("package.json", '{"scripts":{"build":"tsc"}}'),
-            *thrice("npm run e2e", 'npm error Missing script: "e2e"'),
-        ),
-        "unknownName", "`packages/web/package.json` has it", "`cd packages/web && npm run e2e`",
     ),
     (
         "the error of the last command, not that of the first",

@@ -49,15 +49,6 @@ SPEAKS: list[tuple[str, str, list[str], Evidence]] = [
         ),
     ),
     (
-        "a colleague agent has the document checked out",
-        "waitingOnLock",
-        ["layout", "LCK-4"],
-        evidence(
-            call("plan_reserve", '{"plan": "PL-8", "lock": "LCK-4"}', agent="layout", plan="PL-8"),
-            *refused("plan_save", '{"error": "LOCKED", "message": "PL-8 is locked (LCK-4)"}', plan="PL-8"),
-        ),
-    ),
-    (
         "the answer says who has it and until when",
         "waitingOnLock",
         ["m.sato", "14:30"],
@@ -115,15 +106,6 @@ SPEAKS: list[tuple[str, str, list[str], Evidence]] = [
         evidence(
             Said("Deploy to eu. If it is refused, use the role deployer-eu."),
             *refused("deploy", '{"error": "FORBIDDEN", "message": "role viewer is not allowed to deploy"}', role="viewer"),
-        ),
-    ),
-    (
-        "a device that another agent has claimed",
-        "waitingOnLock",
-        ["tester", "CL-9"],
-        evidence(
-            call("device_claim", '{"device": "DV-3", "claim": "CL-9"}', agent="tester", device="DV-3"),
-            *refused("device_flash", '{"error": "BUSY", "message": "DV-3 is in use"}', device="DV-3"),
         ),
     ),
     (

@@ -149,14 +149,6 @@ def test_two_agents_that_set_one_state_by_turns_are_named() -> None:
     assert "worktree" in told.next_step
 
 
-def test_a_failure_whose_reason_is_cut_off_is_told_as_such() -> None:
-    """Of an output of which only the end was kept, the whole has to be written down first."""
-    told = answer(*[failed(f"make -j{n}", "[... 2000 characters omitted ...]\nmake: *** [all] Error 2") for n in (1, 2, 4)])
-
-    assert told.kind == "outputCut"
-    assert "to a file" in told.next_step
-
-
 def test_a_cut_output_that_still_says_why_is_no_cut_failure() -> None:
     """Where what is left names the error, that is the cause; nor is a word about line ends a hidden character."""
     left = "[... 900 characters omitted ...]\nmain.c:3:5: error: 'x' undeclared"

@@ -41,7 +41,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         answered = _find_earlier_answer(evidence, asked, index) or _find_related_answer(evidence, asked)
         if answered is not None:
             return _diagnose_repeated_question(evidence, asked, times, *answered)
-    return _diagnose_documented_answer(evidence) or _diagnose_repeated_weighing(evidence)
+    return _diagnose_repeated_weighing(evidence)
 
 
 def _list_questions(evidence: Evidence) -> list[tuple[str, int, int]]:
@@ -264,32 +264,11 @@ def _diagnose_documented_decision(
     return _diagnose_decided(said, *_describe_decision(evidence, found, names))
 
 
-_CHOICE = lazy_pattern(r"\b(?:or|which|what|how|where|versus|vs)\b", re.IGNORECASE)
 _PERMISSION = lazy_pattern(
     r"\b(?:may|can|could) (?:i|we)\b|\b(?:approv\w*|permission|permit\w*|allow\w*|go ahead|proceed|confirm\w*"
     r"|consent|sign[- ]?off|ok(?:ay)? to)\b",
     re.IGNORECASE,
 )
-
-
-def _diagnose_documented_answer(evidence: Evidence) -> Diagnosis | None:
-    """Say that a document which was read decides what was asked in any words, and nobody answered."""
-    asked: list[str] = []
-    for entry in evidence.loop:
-        if vocabulary.asks_human(entry.action):
-            # An answer ends the questions before it.
-            unanswered = entry.status != "ok" or _is_unanswered(evidence, entry)
-            asked = [*asked, question_of(entry)] if unanswered else []
-    # No document gives a permission that a person has to give.
-    chooses = len(asked) > 1 and _CHOICE.search(asked[-1]) is not None and not _PERMISSION.search(asked[-1])
-    words = _find_significant_words(asked[-1]) if chooses else frozenset[str]()
-    found = _find_decision(evidence, words, words, _LEAST_SHARED)
-    if found is None:
-        return None
-    where, what, quote = _describe_decision(evidence, found, _find_decision_names(found.line, set(words)))
-    cause = f"You asked {len(asked)} times, last {code(asked[-1], 110)}, and nobody answers. It is decided already: {where}."
-    step = f"Take {what}, and go on with the task by it; do not ask again."
-    return diagnosis(KIND, cause, step, quote, check="Ask again only if something new speaks against it.", confidence="medium")
 
 
 def _find_decision(

@@ -52,41 +52,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         line = _find_cut_notice(evidence.text(entry))
         if line is not None:
             return _explain_cut(evidence, entry, line, evidence.times(entry))
-    return _diagnose_cut_failure(evidence)
-
-
-def _diagnose_cut_failure(evidence: Evidence) -> Diagnosis | None:
-    """Say that the output of failing calls is cut where it says why, and that the rest of it says nothing."""
-    cut = [
-        (entry, line)
-        for entry in evidence.failing_calls
-        if (line := _find_cut_notice(evidence.text(entry)) or _find_own_cut(entry))
-    ]
-    times = sum(
-        bool(_find_cut_notice(evidence.text(entry)) or _find_own_cut(entry))
-        for entry in evidence.tail
-        if evidence.has_failed(entry)
-    )
-    # If a remaining line says why, the cut does not matter.
-    if (
-        times < 2
-        or not cut
-        or any(is_telling(line) for line in evidence.text(cut[0][0]).split("\n") if line.strip() != cut[0][1])
-    ):
-        return None
-    return _explain_cut(evidence, *cut[0], times)
-
-
-# The caller itself left the rest out: `make 2>&1 | tail -n 5`
-_PIPED = lazy_pattern(r"\|\s?((?:head|tail)(?: -n)?(?: ?-?n?\s?(\d{1,2}))?)\s*$")
-_FEW_LINES = 10
-
-
-def _find_own_cut(entry: EntryView) -> str | None:
-    """Return the end of a command that keeps only a few lines of its output."""
-    match = _PIPED.search(command_of(entry))
-    # More than ten lines contain a whole message.
-    return match.group(0) if match and int(match.group(2) or _FEW_LINES) <= _FEW_LINES else None
+    return None
 
 
 def _diagnose_first_page(evidence: Evidence) -> Diagnosis | None:
@@ -143,14 +109,13 @@ def _explain_cut(evidence: Evidence, entry: EntryView, line: str, times: int) ->
         if path
         else f"The {tool_phrase(entry)} call"
     )
-    own = _find_own_cut(entry) == line
-    notice = code(line, 40) if own else quote_match(_CUT, f" {line}")
+    notice = quote_match(_CUT, f" {line}")
     cause = f"{what} was made {times} times, and its output is cut at the same place each time: {notice}."
     shown = _SHOWN.search(line)
     part = _FIRST.search(line)
     if part is not None and (total := _TOTAL.search(line)) is not None:
         cause = f"{cause[:-1]}, of {total.group(1)} lines in all."
-    hit = None if own else _find_hit(evidence, entry, path if path and not command else _find_shown_file(command))
+    hit = _find_hit(evidence, entry, path if path and not command else _find_shown_file(command))
     if hit is not None:
         step = _describe_read(evidence, entry, hit)
     elif path and not command:
@@ -165,14 +130,7 @@ def _explain_cut(evidence: Evidence, entry: EntryView, line: str, times: int) ->
         )
         step = f"Read {name} {start}, or search it for the words you need; do not read it from the start again."
     elif command:
-        step = (
-            f"Run it once without {notice} (or with `> out.txt 2>&1`), and read the lines that say why."
-            if own
-            else (
-                "Print less at a time: send the output to a file once, then look at parts of it with `grep`, `sed -n`"
-                " or `tail`."
-            )
-        )
+        step = "Print less at a time: send the output to a file once, then look at parts of it with `grep`, `sed -n` or `tail`."
     else:
         step = "Ask for a part: give it a narrower query, or the next page."
     quotes = (evidence.quote(entry, line), *([evidence.quote(hit.entry, hit.line)] if hit else []))

@@ -8,12 +8,11 @@ from functools import cache
 from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import mask_volatile
-from ctxmgr.diagnose.classes.statements.documented_way import list_commands
 from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths
 from ctxmgr.diagnose.evidence.manifests import find_build_command
-from ctxmgr.diagnose.evidence.texts import capital, code, find_line, plain_name
+from ctxmgr.diagnose.evidence.texts import code, find_line, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -22,8 +21,8 @@ from ctxmgr.types.view import EntryView
 KIND: str = "editsNotUsed"
 
 _TURN = lazy_pattern(r"\b(?:In|Out|Cell In) ?\[\d+\]|^.{0,20}\bline \d+.{0,5}$|\bpid[ =:]*\d+", re.MULTILINE | re.IGNORECASE)
-_LEAST_CALLS, _LEAST_EDITS, _LEAST_WORDS, _LAST_ENTRIES, _MOST_CHECKS = 2, 2, 2, 40, 6
-"""Calls with the same answer, edits between them, words of a step; entries that are compared, last ones that may be checks."""
+_LEAST_CALLS, _LEAST_EDITS, _LAST_ENTRIES, _MOST_CHECKS = 2, 2, 40, 6
+"""Calls with the same answer, edits between them; entries that are compared, last ones that may be checks."""
 
 
 class _Holder(NamedTuple):
@@ -54,8 +53,7 @@ def _load_holders() -> tuple[_Holder, ...]:
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what keeps the old state, if a call has the same answer before and after several edits."""
-    calls = list(unaffected_calls(evidence))
-    found = (form(evidence, *each) for form in (_diagnose_holder, _diagnose_missing_step) for each in calls)
+    found = (_diagnose_holder(evidence, *each) for each in unaffected_calls(evidence))
     return next((each for each in found if each is not None), None)
 
 
@@ -80,52 +78,6 @@ def unaffected_calls(evidence: Evidence) -> Iterator[tuple[EntryView, list[Entry
         # All empty answers are equal.
         if len(edits) >= _LEAST_EDITS and outcome.strip():
             yield entry, same, edits
-
-
-def _diagnose_missing_step(
-    evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits: Sequence[EntryView]
-) -> Diagnosis | None:
-    """Say which documented command for the edited or run part no call has made since the edits."""
-    since = [each for each in evidence.recent if each.index > edits[0].index and not edited_paths(each)]
-    ran = "\n".join(command_of(each) for each in since)
-    paths = {evidence.relative_path(path) for each in edits for path in edited_paths(each)}
-    stems = paths | {path.rpartition("/")[2].partition(".")[0] for path in paths}
-    about = {word for word in _WORD.findall(ran) if _CODED.search(word)} | {stem for stem in stems if len(stem) > _SHORT_STEM}
-    for other in evidence.entries_before(entry.index):
-        # Text that the agent wrote itself is no documentation.
-        if other.status != "ok" or edited_paths(other):
-            continue
-        for command in list_commands(evidence.text(other), inline=True):
-            # A single word is the name of a program, not a step.
-            words = command.split()
-            head = " ".join(words[:2])
-            if (
-                len(words) < _LEAST_WORDS
-                or "=" in words
-                or not words[0].islower()
-                # It was run since the edits, so it is not missing.
-                or head in ran
-                # A step for another part of the project
-                or not (set(_WORD.findall(" ".join(words[1:]))) & about)
-            ):
-                continue
-            call = call_phrase(entry, 80)
-            cause = (
-                f"{call} ends the same after {len(edits)} edits, {len(same)} times. "
-                f"{capital(evidence.source(other))} names a step, "
-                f"{code(command, 90)}, that no call has taken since the edits."
-            )
-            step = f"Take that step first, if you trust the note: {code(command, 90)}; then run this once."
-            return diagnosis(
-                KIND, cause, step, evidence.quote(other, command), evidence.quote(entry), check="The outcome must change.",
-                confidence="medium",
-            )  # fmt: skip
-    return None
-
-
-_WORD = lazy_pattern(r"[\w@][\w./:@+-]{2,60}\w")
-_CODED = lazy_pattern(r"[\d_./:@-]")
-_SHORT_STEM = 3
 
 
 def _outcome(evidence: Evidence, entry: EntryView) -> str:

@@ -1,14 +1,12 @@
-"""The same call worked before with another folder, option, value or agent. The difference is the cause."""
+"""The same call worked before from another folder, or with an option or field that it lacks now. That is the cause."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import re
 
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_input, call_key, clock, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, folder_of, split_command, tool_phrase
-from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import agent_name, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -38,18 +36,13 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             return way
         if not _ABSENT.search(said):
             continue
-        found = (
-            _diagnose_command(evidence, entry)
-            if command_of(entry)
-            else _diagnose_value(evidence, entry) or _diagnose_misspelled_value(evidence, entry)
-        )
-        if found is not None:
+        if (found := _diagnose_command(evidence, entry)) is not None:
             return found
     return None
 
 
 def _diagnose_command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say from which folder, or with which variables, the same command worked."""
+    """Say from which folder the same command worked."""
     command = command_of(entry)
     last = _last_command(command)
     if not last:
@@ -63,9 +56,6 @@ def _diagnose_command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             if CHECKS.search(command) and not _NO_PLACE.search(evidence.text(entry)):
                 return None
             return _explain_folder(evidence, entry, other, last, evidence.name(there))
-        variables = [word for word in _list_assignments(command_of(other)) if word not in command]
-        if variables and all(plain_name(each) for each in variables):
-            return _explain_variables(evidence, entry, other, last, variables)
     return None
 
 
@@ -75,18 +65,6 @@ def _explain_folder(evidence: Evidence, entry: EntryView, other: EntryView, last
         f"folder, {code(name, 80)}: {code(command_of(other), 90)}."
     )
     step = f"Run it from {code(name, 80)} again, as it worked: {code(f'cd {name} && {last}', 140)}."
-    return _diagnose_by_success(evidence, entry, other, cause, step)
-
-
-def _explain_variables(evidence: Evidence, entry: EntryView, other: EntryView, last: str, variables: list[str]) -> Diagnosis:
-    cause = (
-        f"{code(last, 80)} fails, {evidence.times(entry)} times. It worked{clock(other.ts)} with "
-        f"{' '.join(code(each, 50) for each in variables[:3])}, which the failing call lacks."
-    )
-    return _diagnose_by_success(evidence, entry, other, cause, f"Run it as it worked: {code(command_of(other), 160)}.")
-
-
-def _diagnose_by_success(evidence: Evidence, entry: EntryView, other: EntryView, cause: str, step: str) -> Diagnosis:
     who = "" if evidence.agent in (None, other.agent) else f" That was {agent_name(other.agent)}."
     return diagnosis(
         KIND, cause + who, step, evidence.quote(other, command_of(other)), evidence.quote(entry),
@@ -223,86 +201,5 @@ def _list_assignments(command: str) -> list[str]:
     return [word for word in re.split(r"[\s;&|]+", command)[:20] if _ASSIGNED.match(word)]
 
 
-def _diagnose_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say which value differs from the last successful call, if a person named it or it is nearly the same."""
-    fields = fields_of(entry)
-    for other in evidence.latest_before(entry.index):
-        theirs = fields_of(other)
-        if other.action != entry.action or not evidence.has_succeeded(other) or set(theirs) != set(fields):
-            continue
-        changed = [name for name in fields if fields[name] != theirs[name]]
-        # If two fields changed, it is unclear which one matters.
-        if len(changed) != 1 or not isinstance(fields[changed[0]], str) or not isinstance(theirs[changed[0]], str):
-            continue
-        name, now, then = changed[0], str(fields[changed[0]])[:120], str(theirs[changed[0]])[:120]
-        if (
-            evidence.was_said_by_user(now)
-            # Unless the user named the old value, only a nearly equal value is a slip.
-            or not (evidence.was_said_by_user(then) or _is_same_value(now, then))
-            or not plain_name(then)
-            # The old value was tried again and failed.
-            or then in json.dumps([fields_of(each) for each in evidence.failing_calls])
-        ):
-            continue
-        cause = (
-            f"The {tool_phrase(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} {code(now, 60)}. It "
-            f"worked{clock(other.ts)} with "
-            f"{code(then, 60)}{', which the user named' if evidence.was_said_by_user(then) else ''}; nobody has named "
-            f"{code(now, 60)}."
-        )
-        return diagnosis(
-            KIND, cause, f"Make the call with {code(name, 40)} set "
-                f"to {code(then, 60)}.", evidence.quote(other), evidence.quote(entry),
-            check="The answer must be about the one that the task names.",
-        )  # fmt: skip
-    return None
-
-
-_VALUE = lazy_pattern(r"[\w@][\w.@/:+-]{2,60}\w")
-
-
-def _diagnose_misspelled_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say which value given by a person is nearly, but not quite, the value that the call uses."""
-    fields = {
-        name: str(value)
-        for name, value in fields_of(entry).items()
-        if isinstance(value, str | int)
-        and not isinstance(value, bool)
-        # Short values and plain words are alike by chance.
-        and 3 < len(str(value)) < _LONGEST_VALUE
-        and any(map(str.isdigit, str(value)))
-    }
-    used = json.dumps([fields_of(each) for each in evidence.failing_calls], ensure_ascii=False)
-    for message in reversed(evidence.user_texts):
-        for word in dict.fromkeys(_VALUE.findall(message.text[:8_000])):
-            for name, value in fields.items():
-                near = (
-                    any(letter.isdigit() for letter in word)
-                    and len(word) == len(value)
-                    and sum(a != b for a, b in zip(word, value, strict=True)) in (1, 2)
-                )
-                if (
-                    word in used
-                    or evidence.was_said_by_user(value)
-                    or not (near or likeness(value, word) >= _LEAST_ALIKE)
-                    or not plain_name(word)
-                ):
-                    continue
-                cause = (
-                    f"The {tool_phrase(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} "
-                    f"{code(value, 60)}. The user said{clock(message.at)} {code(word, 60)}, which no call has used."
-                )
-                return diagnosis(
-                    KIND, cause, f"Make the call with {code(name, 40)} set "
-                        f"to {code(word, 60)}, as the user said.", evidence.quote_message(message), evidence.quote(entry),
-                    check="The answer must be about the one that the task names.",
-                )  # fmt: skip
-    return None
-
-
-_LONGEST_VALUE, _LEAST_ALIKE = 60, 0.85
-"""Characters of a value that is compared, and the likeness from which on one is a misspelt form of another."""
-
-
-def _is_same_value(one: str, other: str) -> bool:
-    return len(one) == len(other) and sorted(one.casefold()) == sorted(other.casefold())
+_LONGEST_VALUE = 60
+"""Characters of a value that is compared."""

@@ -1,15 +1,14 @@
-"""A name holds an invisible character: a byte order mark, a carriage return, another space, or a separate accent."""
+"""A name holds an invisible character: a byte order mark, a carriage return or another space."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, text_of
+from ctxmgr.diagnose.evidence.texts import code, plain_name, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -57,7 +56,7 @@ _MOST_TEXT, _MOST_BESIDE, _MOST_CALLS = 6_000, 24, 4
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which name of a failing call holds an invisible character."""
     for entry in evidence.failing_calls[:_MOST_CALLS]:
-        if (found := _diagnose_shown_character(evidence, entry) or _diagnose_lookalike(evidence, entry)) is not None:
+        if (found := _diagnose_shown_character(evidence, entry)) is not None:
             return found
     return None
 
@@ -122,34 +121,6 @@ def _explain_character(evidence: Evidence, entry: EntryView, other: EntryView, k
         KIND, cause, step, evidence.quote(other), evidence.quote(entry), check="The name in the answer must be without it.",
         confidence="medium",
     )  # fmt: skip
-
-
-def _diagnose_lookalike(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Report a name that looks like a recorded one, but has other characters."""
-    asked = re.findall(r"[\w./-]{3,120}", call_input(entry)[:4_000])
-    # In plain ASCII, every name has one form.
-    for name in (each for each in asked if not each.isascii()):
-        parts = unicodedata.normalize("NFD", name), unicodedata.normalize("NFC", name)
-        others = [part for part in parts if part != name]
-        for other in evidence.latest_before(entry.index):
-            raw = _raw_result(other)
-            # Both forms were seen, so they are not the difference.
-            if other.status != "ok" or not any(part in raw for part in others) or name in raw:
-                continue
-            apart = parts[0] in raw
-            form, own = ("decomposed form (NFD)", "composed (NFC)") if apart else ("composed form (NFC)", "decomposed (NFD)")
-            source = evidence.source(other)
-            cause = (
-                f"{code(call_input(entry).split(chr(10))[0], 80)} fails: the file is recorded under the {form} of "
-                f"{code(parts[1], 60)}, and the call writes it {own}. Both look alike. {capital(source)} has "
-                "the other one."
-            )
-            step = (
-                "Name it by a glob that leaves the accent out (`*` in its place), or rename it once with `mv`; a program "
-                f"compares with `unicodedata.normalize('{'NFD' if apart else 'NFC'}', NAME)`."
-            )
-            return diagnosis(KIND, cause, step, evidence.quote(other), evidence.quote(entry), check="The file must be found.")
-    return None
 
 
 def _raw_result(entry: EntryView) -> str:

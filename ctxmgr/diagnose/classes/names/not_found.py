@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, t
 from ctxmgr.diagnose.evidence.items import answers, find_listing, topic_words
 from ctxmgr.diagnose.evidence.messages import user_sentences
 from ctxmgr.diagnose.evidence.nearest_names import Counterpart, find_nearest_offered, find_nearest_recorded, likeness
-from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, find_line, join_names, plain_name, quote_match
+from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, find_line, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -48,8 +48,6 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the unknown name, and the nearest known one."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
-        if (address := _diagnose_address(evidence, entry, said)) is not None:
-            return address
         asked = f"{call_input(entry)}\n{_recently_written_text(evidence, entry)}"
         for unknown in unknown_names(said):
             if _is_given(unknown, asked, said):
@@ -64,67 +62,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-_NO_ADDRESS = lazy_pattern(
-    r"\b404\b|not[ _]found|no route|cannot (?:get|post|put|patch|delete) /|unknown (?:endpoint|path|route|url)|405\b",
-    re.IGNORECASE,
-)
-_URL = lazy_pattern(r"https?://[^/\s'\"`]{1,100}(/[\w./~{}:-]{1,160})")
-_ROUTE = lazy_pattern(r"(?<![\w./<:])(?:https?://[^/\s'\"`]{1,100})?(/[A-Za-z][\w-]{0,40}(?:/[\w.~{}:<>-]{1,60}){1,8})(?![\w])")
-_FIXED = lazy_pattern(r"[A-Za-z][A-Za-z_-]{1,40}|v\d{1,2}")
-
-
-def _diagnose_address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
-    """Say which recorded address is nearest to an address that a server does not know."""
-    asked = _URL.search(call_input(entry))
-    # A web page contains such words by chance.
-    if asked is None or len(said) > _SHORT_ANSWER or not _NO_ADDRESS.search(said):
-        return None
-    path = asked.group(1)
-    # Ids differ from call to call, so only the fixed parts identify an address.
-    parts = [part for part in path.split("/") if _FIXED.fullmatch(part)]
-    failed_paths = {match.group(1) for each in evidence.failing_calls for match in [_URL.search(call_input(each))] if match}
-    best: tuple[float, str, EntryView] | None = None
-    for other in evidence.latest_before(entry.index):
-        if not evidence.has_succeeded(other):
-            continue
-        for match in _ROUTE.finditer(f"{call_input(other)}\n{evidence.text(other)[:12_000]}"):
-            route = match.group(1).rstrip("/.")
-            theirs = [part for part in route.split("/") if _FIXED.fullmatch(part)]
-            if (
-                route in failed_paths
-                or theirs == parts
-                or not parts
-                or not theirs
-                # Another last part means another collection.
-                or (theirs[-1] != parts[-1] and parts[-1] not in theirs)
-            ):
-                continue
-            alike = len(set(parts) & set(theirs)) / len(set(parts) | set(theirs)) - 0.01 * abs(
-                len(route.split("/")) - len(path.split("/"))
-            )
-            # On the same host and for the same thing, fewer parts need to be equal.
-            near = asked.group(0).split("/")[2] in match.group(0) and theirs[-1] == parts[-1]
-            if alike >= (_LEAST_ROUTE / 2 if near else _LEAST_ROUTE) and (best is None or alike > best[0]):
-                best = alike, route, other
-    if best is None:
-        return None
-    _, route, other = best
-    source = evidence.source(other)
-    words = quote_match(_NO_ADDRESS, said)
-    cause = f"The server knows no address {code(path, 90)}, {words}. {capital(source)} has {code(route, 90)}."
-    step = (
-        f"Make the same call to {code(route, 90)}, the nearest address of the record, with your own values in it; if "
-        "the record's is not the one you need, look in the documentation of that server."
-    )
-    line = find_line(evidence.text(other), route, call_input(other))
-    return diagnosis(
-        KIND, cause, step, evidence.quote(entry), evidence.quote(other, line),
-        check="The answer must no longer be that there is nothing.",
-    )  # fmt: skip
-
-
-_SHORT_ANSWER, _LEAST_ROUTE, _SURELY_ALIKE = 4_000, 0.4, 0.8
-"""Characters of an answer that is no page; share of common parts of the nearest address; likeness of a sure name."""
+_SURELY_ALIKE = 0.8
+"""Likeness of a sure name."""
 
 
 def _diagnose_suggestion(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:

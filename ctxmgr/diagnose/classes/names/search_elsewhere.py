@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.diagnose.evidence import MOST_LATEST, Evidence, Message, call_key, clock, may_change
+from ctxmgr.diagnose.evidence import MOST_LATEST, Evidence, Message, call_key, clock
 from ctxmgr.diagnose.evidence.calls import (
-    call_phrase,
     command_of,
     edited_paths,
     fields_of,
@@ -16,7 +15,7 @@ from ctxmgr.diagnose.evidence.calls import (
     split_command,
     tool_phrase,
 )
-from ctxmgr.diagnose.evidence.files import PATH, asked_paths, find_move, is_file_name
+from ctxmgr.diagnose.evidence.files import PATH, asked_paths, is_file_name
 from ctxmgr.diagnose.evidence.items import find_ids, find_listing, topic_words
 from ctxmgr.diagnose.evidence.messages import user_sentences
 from ctxmgr.diagnose.evidence.searches import parse_searches
@@ -46,16 +45,14 @@ _PLACE_FIELDS = (
     "store", "site", "tenant", "list", "board", "drive", "source", "archive", "env", "environment", "cluster", "queue",
     "topic", "dataset", "library", "owner", "org", "team", "group", "location", "warehouse",
 )  # fmt: skip
-_LEAST_SEARCHES, _LEAST_LOOKUPS, _MOST_LOOKS = 2, 3, 2
-"""Searches for one thing, look-ups of one value or in one place, and repeated looks at a file that are judged."""
+_LEAST_SEARCHES, _LEAST_LOOKUPS = 2, 3
+"""Searches for one thing, and look-ups of one value or in one place."""
 _MOST_SINCE, _MOST_EMPTY, _MOST_TERMS, _MOST_OTHERS = 6, 400, 6, 3
 """Entries since the last search, characters of an answer that finds nothing, terms of a search, other places that are shown."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return where an earlier output has what is searched in vain."""
-    if (watched := _diagnose_moved_file(evidence) or _diagnose_unchanged_file(evidence)) is not None:
-        return watched
     if (excluded := _diagnose_excluded_value(evidence)) is not None:
         return excluded
     empty = [entry for entry in evidence.tail if _is_search(entry) and _is_empty(evidence, entry)]
@@ -69,27 +66,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             found = _find_output(evidence, term, entry) if len(same) >= _LEAST_SEARCHES else None
             if found is not None:
                 return _explain_other_place(evidence, entry, term, same, *found)
-    return (
-        _diagnose_unopened_file(evidence, empty)
-        or _diagnose_named_file(evidence, empty)
-        or _diagnose_single_place(evidence, empty)
-    )
-
-
-def _diagnose_moved_file(evidence: Evidence) -> Diagnosis | None:
-    """Say where a file is now, as somebody said, if its old place is looked at again and again without change."""
-    looks = evidence.rounds[:_MOST_LOOKS] if evidence.finding is not None else []
-    for entry in [*evidence.repeated_calls[:_MOST_LOOKS], *looks]:
-        move = next((move for name in asked_paths(entry) if (move := find_move(evidence, entry, name)) is not None), None)
-        tried = move is not None and any(same_file(move.place, path) for e in evidence.recent for path in asked_paths(e))
-        if move is None or tried or entry.status != "ok" or may_change(entry):
-            continue
-        cause = f"{call_phrase(entry, 80)} is answered the same each time. {capital(move.description)}."
-        return diagnosis(
-            KIND, cause, f"Look at {code(move.place, 90)}, which {move.who} named, and not at the old place again.",
-            evidence.quote_message(move.message), evidence.quote(entry), check="It must hold what you wait for.",
-        )  # fmt: skip
-    return None
+    return _diagnose_named_file(evidence, empty) or _diagnose_single_place(evidence, empty)
 
 
 _QUERY = lazy_pattern(r"\bselect\b[^;]{1,4000}\bfrom\b", re.IGNORECASE)
@@ -153,50 +130,6 @@ def _explain_excluded_value(
     return diagnosis(KIND, cause, step, *quotes, check="The answer must hold what you look for.")
 
 
-def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:
-    """Say which other recorded file has the same name, if one is looked at again and again without changing."""
-    for entry in evidence.repeated_calls[:_MOST_LOOKS]:
-        own = next((word for word in asked_paths(entry) if _WRITTEN.search(word)), "")
-        stems = set(_STEM.findall(own.rpartition("/")[2].rpartition(".")[0].casefold()))
-        seen = [path for each in evidence.recent for path in asked_paths(each)]
-        for other in evidence.latest_before(entry.index) if own and stems else ():
-            # The look itself shows the unchanged file.
-            if not evidence.has_succeeded(other) or call_key(other) == call_key(entry):
-                continue
-            for match in PATH.finditer(evidence.text(other)[:20_000]):
-                path = match.group(1).rstrip(".")
-                name = path.rpartition("/")[2]
-                # A file with another ending is no other copy of the log.
-                if not _WRITTEN.search(path) or name.rpartition(".")[2] != own.rpartition(".")[2] or not plain_name(path):
-                    continue
-                # A file that was looked at already did not help.
-                if not stems & set(_STEM.findall(name.casefold())) or any(same_file(path, each) for each in seen):
-                    continue
-                source, shown = capital(evidence.source(other)), code(path, 90)
-                cause = f"{call_phrase(entry, 80)} is answered the same each time. {source} names another file, {shown}, "
-                cause += "which no call has looked at."
-                return diagnosis(
-                    KIND, cause, f"Look at {shown}: see whether that one is written now.", evidence.quote(other),
-                    evidence.quote(entry), check="It must hold newer lines than the other.", confidence="medium",
-                )  # fmt: skip
-    return None
-
-
-def _diagnose_unopened_file(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
-    """Say which file a text that was read names for such values, if no search looked there and no call opened it."""
-    for term in dict.fromkeys(term for entry in reversed(empty) for term in _search_terms(entry)):
-        for name, use in _list_uses(evidence, term).items():
-            same = [each for each in empty if any(word.casefold() in name.casefold() for word in _search_terms(each))]
-            if len(same) < _LEAST_SEARCHES:
-                continue
-            found = _find_unopened_file(evidence, name, use, same)
-            if found is None:
-                continue
-            what = f"{len(same)} searches for {code(name, 60)}, or a part of it, find no place that sets it"
-            return _explain_unopened_file(evidence, same, what, name, *found)
-    return None
-
-
 def _diagnose_named_file(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
     """Say which file an output names beside the words that were searched, if no search looked there and no call opened it."""
     searches = [entry for entry in evidence.tail if _is_search(entry) and entry.index >= empty[0].index - _MOST_SINCE]
@@ -216,26 +149,25 @@ def _diagnose_named_file(evidence: Evidence, empty: list[EntryView]) -> Diagnosi
         return None
     rest = set[str]().union(*(named for named, _ in ordered[1:]))
     term = max(ordered[0][0] - rest or ordered[0][0], key=len)
-    found_file = _explain_unopened_file(evidence, empty, f"{len(empty)} searches find nothing", term, *ordered[0][1])
-    # The record has the word beside the file, and not only something alike.
-    return found_file.model_copy(update={"confidence": "high"})
+    return _explain_unopened_file(evidence, empty, term, *ordered[0][1])
 
 
 _VALUE, _TERMS = lazy_pattern(r"(?<![\w.])\d{3,12}(?![\w.])"), lazy_pattern(r"[a-z_][\w-]{3,60}|\d{3,12}")
 
 
 def _explain_unopened_file(
-    evidence: Evidence, searches: list[EntryView], what: str, name: str, other: EntryView, line: str, path: str
+    evidence: Evidence, searches: list[EntryView], name: str, other: EntryView, line: str, path: str
 ) -> Diagnosis:
     shown, last = code(evidence.name(path), 100), searches[-1]
     cause = (
-        f"{what}, the last {code(command_of(last) or tool_phrase(last), 80)}. {capital(evidence.source(other))} says"
-        f" {code(strip_line_numbers(line).strip(), 130)}, and no call has opened {shown}."
+        f"{len(searches)} searches find nothing, the last {code(command_of(last) or tool_phrase(last), 80)}."
+        f" {capital(evidence.source(other))} says {code(strip_line_numbers(line).strip(), 130)}, and no"
+        f" call has opened {shown}."
     )
     return diagnosis(
         KIND, cause, f"Read {shown}, look there for {code(name, 60)}, and make the change there if it holds it.",
         evidence.quote(other, line), evidence.quote(last, command_of(last) or _search_text(last)),
-        check="The file must hold what you look for.", confidence="medium",
+        check="The file must hold what you look for.", confidence="high",
     )  # fmt: skip
 
 
@@ -253,39 +185,6 @@ def _list_unopened_files(evidence: Evidence, line: str, asked: list[str], search
             yield path
 
 
-def _list_uses(evidence: Evidence, term: str) -> dict[str, str]:
-    """Return the names that hold a term in outputs, each with the newest line that uses it."""
-    word = re.compile(rf"[\w-]{{0,40}}{re.escape(term)}[\w-]{{0,40}}", re.IGNORECASE)
-    found: dict[str, str] = {}
-    for entry in evidence.latest:
-        for line in evidence.text(entry).split("\n")[:_MOST_LINES] if entry.status == "ok" else ():
-            if len(found) < _MOST_USES and (match := word.search(line[:_MOST_LINE])) is not None:
-                found.setdefault(match.group(0), line)
-    return found
-
-
-def _find_unopened_file(
-    evidence: Evidence, name: str, use: str, searches: list[EntryView]
-) -> tuple[EntryView, str, str] | None:
-    """Return the line that names a file for what the use of a name is about, if nothing has looked into that file."""
-    use = re.sub(r"^[^\s:]+:\d+:", "", use)  # the place that a search puts before a line
-    about = _find_stems(use) - _find_stems(name)
-    asked = [path for each in evidence.recent for path in asked_paths(each)]
-    found: list[tuple[EntryView, str, str]] = []
-    for entry in evidence.latest_before(searches[-1].index):
-        for line in evidence.text(entry).split("\n")[:_MOST_LINES] if entry.status == "ok" and not _is_search(entry) else ():
-            for path in _list_unopened_files(evidence, line[:_MOST_LINE], asked, searches):
-                found += [(entry, line, path)] if about & _find_stems(line.replace(path, " ")) else []
-    # Several files that are named alike decide nothing.
-    return found[0] if len({path for _, _, path in found}) == 1 else None
-
-
-def _find_stems(text: str) -> set[str]:
-    """Return the beginnings of the long words of a text, so that `environ` is `environment`; `env` is that too."""
-    words = _WORDS.findall(text.casefold())
-    return {word[:_STEM_LETTERS] for word in words} | ({"enviro"} if "env" in words else set())
-
-
 def _has_searched(evidence: Evidence, path: str, entry: EntryView) -> bool:
     """Whether a search has looked into a file: it lies in the searched folder, and no filter of names leaves it out."""
     filters = _FILTER.findall(command_of(entry))
@@ -294,10 +193,7 @@ def _has_searched(evidence: Evidence, path: str, entry: EntryView) -> bool:
 
 
 _FILTER = lazy_pattern(r"(?:--include|--glob|--type|-g|-t|-i?name)[= ][\"']?([^\s\"']{1,60})")
-_WORDS = lazy_pattern(r"[a-z]{6,30}|(?<![a-z])env(?![a-z])")
-_STEM_LETTERS, _MOST_LINES, _MOST_LINE, _MOST_USES = 6, 2_000, 400, 4
-_WRITTEN = lazy_pattern(r"\.(?:log|out|err|jsonl|csv|db|sqlite3?|pid|html|xml)$")
-_STEM = lazy_pattern(r"[a-z]{3,}")
+_MOST_LINES, _MOST_LINE = 2_000, 400
 
 
 def _diagnose_single_place(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.refusals import find_violations
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
+from ctxmgr.diagnose.evidence.calls import command_of, split_command
 from ctxmgr.diagnose.evidence.manifests import read_scripts
 from ctxmgr.diagnose.evidence.messages import find_task_words
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
@@ -135,36 +135,11 @@ def _is_asked(name: str, command: str) -> bool:
     return bool(last) and contains_word(name, last[0])
 
 
-def _diagnose_other_manifest(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
-    """Say which manifest in another folder than the call's has the name."""
-    for each in evidence.entries_before(entry.index):
-        named = [path_of(each) or "", *(word for words in split_command(command_of(each)) for word in words[1:])]
-        path = next((evidence.relative_path(word) for word in named if word.rpartition("/")[2] in way.manifests), "")
-        folder, _, manifest = path.rpartition("/")
-        # The manifest in the call's own folder was judged already.
-        if each.status != "ok" or not folder or not plain_name(folder) or folder in command:
-            continue
-        content = evidence.last_content(path, each.index + 1)
-        if content is None or name not in _read_definitions(manifest, content.text):
-            continue
-        last = re.split(r"&&|;", command)[-1].strip()
-        cause = f"{code(command, 90)} can't work where it runs: its {manifest} has no {way.noun} {code(name, 60)}. "
-        cause += f"{code(evidence.name(path), 90)} has it."
-        line = find_line(content.text, name)
-        return diagnosis(
-            KIND, cause, f"Run it there: {code(f'cd {folder} && {last}', 160)}.", evidence.quote(entry),
-            evidence.quote(content.entry, line), check="The command must start its work instead of naming the missing one.",
-        )  # fmt: skip
-    return None
-
-
 def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
-    if (other := _diagnose_other_manifest(evidence, entry, command, name, way)) is not None:
-        return other
     suggested = [other for other in _list_suggestions(evidence.text(entry), name) if plain_name(other)]
     manifest, definitions, shown = _find_known_names(evidence, way, name, entry)
     names = list(definitions)
-    near = find_nearest(name, names, 0.5) or find_nearest(name, suggested, 0.4) or _find_similar_name(name, names)
+    near = find_nearest(name, names, 0.5) or find_nearest(name, suggested, 0.4)
     quotes = [evidence.quote(entry), *shown]
     where = (
         f"{evidence.name(manifest)} has no {way.noun} {code(name, 60)}"
@@ -300,17 +275,6 @@ def _find_success(evidence: Evidence, entry: EntryView, refused: _Refused, name:
         ),
         None,
     )
-
-
-def _find_similar_name(name: str, names: list[str]) -> str | None:
-    """Return the one name that shares a whole word with another, as `lint:types` does with `typecheck`; None if several do."""
-    asked = "".join(filter(str.isalnum, name.casefold()))
-    found = [
-        each
-        for each in names
-        if any(len(part) > 3 and part.rstrip("s") in asked for part in re.split(r"[\W_]+", each.casefold()))
-    ]
-    return found[0] if len(found) == 1 else None
 
 
 _SHORTHANDS = ("test", "start", "stop", "restart")

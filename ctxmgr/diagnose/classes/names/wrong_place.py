@@ -6,8 +6,8 @@ import re
 
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool_phrase
-from ctxmgr.diagnose.evidence.files import Mention, asked_paths, find_move, is_file_name, listed_paths, mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, find_line, find_nearest, how_often, join_names, plain_name
+from ctxmgr.diagnose.evidence.files import Mention, asked_paths, is_file_name, listed_paths, mentions
+from ctxmgr.diagnose.evidence.texts import capital, code, find_line, find_nearest, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -31,8 +31,8 @@ _QUOTED = lazy_pattern(
 )
 _MOST_NAMES, _MOST_LINES, _MOST_MESSAGES = 12, 400, 6
 """Paths in a message; lines of a result in which messages are searched for, and messages that are read."""
-_LEAST_NAME, _MOST_ELSEWHERE, _MOST_LISTED, _LEAST_FOLDERS = 3, 4, 200, 2
-"""Characters of a name that is rare, places that are compared, names in a useful listing, folders that a listing shows."""
+_LEAST_NAME, _MOST_ELSEWHERE, _MOST_LISTED = 3, 4, 200
+"""Characters of a name that is rare, places that are compared, names in a useful listing."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -42,7 +42,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         # A long log may hold many such lines. The first ones are about the call.
         for line in [line for line in said.split("\n")[:_MOST_LINES] if _MISSING.search(line)][:_MOST_MESSAGES]:
             for path in _list_missing_paths(entry, line):
-                found = _diagnose_move(evidence, entry, path, line) or _diagnose_path(evidence, entry, path, line)
+                found = _diagnose_path(evidence, entry, path, line)
                 if found is not None:
                     return found
     return None
@@ -59,19 +59,6 @@ def _list_missing_paths(entry: EntryView, line: str) -> list[str]:
     generic = not named and len(asked) == 1 and _OF_FILE.search(line) is not None
     every: list[str] = [*own, *named, *(asked if generic else [])]
     return list(dict.fromkeys(every))[:_MOST_NAMES]
-
-
-def _diagnose_move(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
-    """Say that the file is elsewhere now, as somebody said."""
-    move = find_move(evidence, entry, path)
-    if move is None or _is_in_failing_call(evidence, move.place):
-        return None
-    cause = f"{_describe_failure(evidence, entry, path)} {capital(move.description)}."
-    step = f"Use {code(move.place, 100)}, which {move.who} named, in place of {code(evidence.name(path), 100)}."
-    return diagnosis(
-        KIND, cause, step, evidence.quote_message(move.message), evidence.quote(entry, line),
-        check="The message that the file is missing must be gone.",
-    )  # fmt: skip
 
 
 def _diagnose_path(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
@@ -95,41 +82,7 @@ def _diagnose_path(evidence: Evidence, entry: EntryView, path: str, line: str) -
             break
     if elsewhere:
         return _diagnose_other_place(evidence, entry, path, line, list(elsewhere.values()))
-    return _diagnose_similar_names(evidence, entry, path, name, line) or _diagnose_folder(evidence, entry, path, line)
-
-
-_TREE = lazy_pattern(r"\bgit ls-files\b|^(?:\S+ && )?(?:ls(?: -\w+)*|tree|find(?: \.)?)(?: \.)?(?: [-|].*)?$")
-
-
-def _diagnose_folder(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
-    """Say which folders the project has, if a call names a folder that it does not have."""
-    top = evidence.relative_path(path).split("/")[0]
-    outside = path.startswith(("/", "~", "..")) and evidence.relative_path(path) == path
-    # Outside of the project, its folders prove nothing.
-    if not top or outside or is_file_name(top):
-        return None
-    for other in evidence.latest_before(entry.index, MOST_CURRENT):
-        if other.status != "ok" or not _TREE.search(command_of(other)):
-            continue
-        shown = [word.removeprefix("./") for word in _FOLDER.findall(evidence.text(other)[:20_000])]
-        there = [each for each in dict.fromkeys(word.rstrip("/") for word in shown) if plain_name(each)]
-        # The folder exists, so the rest of the path is wrong.
-        if top in there or len(there) < _LEAST_FOLDERS:
-            continue
-        source = capital(evidence.source(other))
-        cause = (
-            f"{_describe_failure(evidence, entry, path)} {source} has no folder {code(top, 60)}: it shows "
-            f"{join_names(there, 8)}."
-        )
-        return diagnosis(
-            KIND, cause, f"Make the call with the folder that holds what you look for: {join_names(there, 8)}.",
-            evidence.quote(entry, line), evidence.quote(other), check="The message that it is missing must be gone.",
-            confidence="medium",
-        )  # fmt: skip
-    return None
-
-
-_FOLDER = lazy_pattern(r"^(\.?/?[\w.@-]{1,60}/)[\w./@-]{0,200}$", re.MULTILINE)
+    return _diagnose_similar_names(evidence, entry, path, name, line)
 
 
 def _was_seen(evidence: Evidence, entry: EntryView, path: str) -> bool:
@@ -157,14 +110,6 @@ def _diagnose_other_place(evidence: Evidence, entry: EntryView, path: str, line:
         f"{_describe_failure(evidence, entry, path)} {capital(shown)} {'used' if mention.given else 'shows'} "
         f"{code(where, 100)}."
     )
-    root = _find_package_root(mention.path)
-    if root is not None:
-        cause += f" It is installed for {code(evidence.name(root), 80)} alone, and the call does not run there."
-        step = (
-            f"Run it from {code(evidence.name(root), 80)}, where it is installed, or from a folder below it; install nothing."
-        )
-        quotes = (evidence.quote(entry, line), evidence.quote(mention.entry, _find_mention_line(evidence, mention)))
-        return diagnosis(KIND, cause, step, *quotes, check="The message that it is missing must be gone.")
     if len(found) > 1:
         cause += f" There is also {code(evidence.name(found[1].path), 80)}."
     step = f"Use {code(where, 100)} in place of {code(evidence.name(path), 100)}."
@@ -178,12 +123,6 @@ def _diagnose_other_place(evidence: Evidence, entry: EntryView, path: str, line:
         KIND, cause, step, evidence.quote(entry, line), evidence.quote(mention.entry, _find_mention_line(evidence, mention)),
         check="The message that the file is missing must be gone.",
     )  # fmt: skip
-
-
-def _find_package_root(path: str) -> str | None:
-    """Return the folder whose installed packages hold a path, or None."""
-    match = re.match(r"(.{1,200}?)/(?:node_modules|\.?venv/lib|vendor/bundle)/", path)
-    return match.group(1) if match else None
 
 
 def _diagnose_similar_names(evidence: Evidence, entry: EntryView, path: str, name: str, line: str) -> Diagnosis | None:

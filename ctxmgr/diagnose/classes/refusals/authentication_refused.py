@@ -7,23 +7,17 @@ import re
 from ctxmgr.diagnose.errors.lines import list_offers
 from ctxmgr.diagnose.errors.table import any_known_error
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
-from ctxmgr.diagnose.evidence.messages import forbids, split_sentences
+from ctxmgr.diagnose.evidence.messages import forbids
 from ctxmgr.diagnose.evidence.texts import (
-    ORDERS,
-    agent_name,
     blanks_for_underscores,
-    capital,
     code,
-    contains_word,
-    join_names,
     plain_name,
     quote_match,
 )
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import find_way_in_note
-from ctxmgr.diagnose.related.related_lines import find_names
 from ctxmgr.text.patterns import lazy_pattern
-from ctxmgr.types.finding import Diagnosis, Quote
+from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "authenticationRefused"
@@ -122,8 +116,6 @@ def _explain_refusal(evidence: Evidence, entry: EntryView, line: str) -> Diagnos
         if place is None:
             step = f"Log in the way the user said, {code(sentence, 140)}, and then make the call once."
         return diagnosis(KIND, cause, step, *quotes, check="The answer must no longer be a refusal; if it is, ask the user.")
-    if (closed := _diagnose_closed_name(evidence, line, cause, quotes)) is not None:
-        return closed
     way = find_way_in_note(evidence, entry, _CREDENTIAL)
     if way is not None:
         cause += f" {way.source}{way.exclusion} speaks of another way in, with {way.joined_names}."
@@ -157,52 +149,6 @@ def _explain_refusal(evidence: Evidence, entry: EntryView, line: str) -> Diagnos
             " password; then make the call once."
         )
     return diagnosis(KIND, f"{cause} No place of other ones was found in the record.", step, *quotes, confidence="medium")
-
-
-_QUOTED = lazy_pattern(r"[\"'`]([\w.@+-]{3,60})[\"'`]")
-_CLOSED = lazy_pattern(
-    r"\b(?:locked|closed|disabled|retired|revoked|removed|replaced|blocked|deactivated|no longer|any ?more|gone|moved)\b",
-    re.IGNORECASE,
-)
-_OTHER_WAY = lazy_pattern(r"\b(?:through|via|instead|use|with|under|by|now)\b", re.IGNORECASE)
-
-
-def _diagnose_closed_name(evidence: Evidence, line: str, cause: str, quotes: list[Quote]) -> Diagnosis | None:
-    """Say who said that a refused name is closed, and what that message names instead."""
-    closed = _find_closed_name(evidence, line)
-    if closed is None:
-        return None
-    message, sentence, way = closed
-    who = "The user" if message.by == "user" else capital(agent_name(message.who))
-    step = (
-        f"Leave that one. {who} speaks of another way there, with {join_names(way, 3)}: if it is the way for you, go that way"
-        " once; credentials that it names are for you only if the user agrees."
-    )
-    return diagnosis(
-        KIND, f"{cause} {who} said{clock(message.at)}: {code(sentence, 150)}.", step,
-        *quotes, evidence.quote_message(message, sentence), confidence="medium",
-    )  # fmt: skip
-
-
-def _find_closed_name(evidence: Evidence, line: str) -> tuple[Message, str, list[str]] | None:
-    """Return the newest message of others that says a refused name is closed, that sentence, and the names of another way."""
-    names = _QUOTED.findall(line)
-    for message in reversed(evidence.messages):
-        if message.by == "program" or message.who == evidence.agent:
-            continue
-        sentences = split_sentences(message.text)
-        for place, sentence in enumerate(sentences[:-1]):
-            other = sentences[place + 1]
-            named = any(contains_word(name, sentence) for name in names)
-            is_way = _OTHER_WAY.search(other) and forbids(other) is None and not ORDERS.search(f"{sentence} {other}")
-            if (
-                named
-                and _CLOSED.search(sentence)
-                and is_way
-                and (way := [each for each in find_names(other) if plain_name(each)])
-            ):
-                return message, sentence, way
-    return None
 
 
 def _find_missing_scope(evidence: Evidence, entry: EntryView) -> str | None:

@@ -18,7 +18,7 @@ from ctxmgr.diagnose.evidence.calls import (
     tool_phrase,
     written_content,
 )
-from ctxmgr.diagnose.evidence.messages import ALLOWS, BINDS, forbids, user_sentences
+from ctxmgr.diagnose.evidence.messages import ALLOWS, forbids, user_sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
@@ -50,11 +50,6 @@ _SUFFICES = lazy_pattern(
 _ELSEWHERE = lazy_pattern(r"\b(?:of (?:its|their) own|(?:a|the) new (?:\w+ )?\w+|another \w+|next (?:free )?number)\b")
 _SOURCE = lazy_pattern(r"\b(?:made|generated|built) (?:from|by)\b")
 _WRITES = lazy_pattern(r"\b(?:rm|mv|sed -i|tee|truncate|git (?:add|rm|mv))\b|>")
-_ONLY = lazy_pattern(
-    r"\bonly (?:change|edit|touch|modify|write|work)\b|\b(?:change|edit|touch|modify|work) (?:\w+ ){0,2}only (?:in|files"
-    r"|inside)\b",
-    re.IGNORECASE,
-)
 _MANAGERS = word_set(
     "git npm pnpm yarn pip pip3 python python3 uv poetry apt apt-get brew cargo gem go docker kubectl helm terraform gh"
 )
@@ -74,8 +69,8 @@ _INSTALLS = lazy_pattern(
     r"\b(?:pip3?|uv|uv pip|poetry|pipenv|npm|pnpm|yarn|bun|cargo|gem|composer|apt|apt-get|brew|dnf|yum|conda|go"
     r"|dotnet)(?: -\S+)* (?:install|add|i|get|require)(?: -\S+)* (?!-r\b|\.(?:\s|$))[\w@./\[\]-]{2,60}"
 )
-_LEAST_TIMES, _LEAST_SHARED, _LEAST_LIMIT = 2, 2, 2
-"""Times that a constraint is broken, words that two messages share, and a number that is no article."""
+_LEAST_TIMES, _LEAST_LIMIT = 2, 2
+"""Times that a constraint is broken, and a number that is no article."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -87,20 +82,14 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         kept = _diagnose_kept_place(evidence, message, sentence)
         if kept is not None:
             return kept
-        if forbids(sentence):
-            # Changes first, because a protected file may also be part of a forbidden command.
-            breaking = _list_forbidden_changes(evidence, sentence) or _list_forbidden_calls(evidence, sentence)
-        else:
-            breaking = _list_outside_edits(evidence, sentence)
-        if _was_withdrawn(evidence, message, sentence):
+        if not forbids(sentence) or _was_withdrawn(evidence, message, sentence):
             continue
+        # Changes first, because a protected file may also be part of a forbidden command.
+        breaking = _list_forbidden_changes(evidence, sentence) or _list_forbidden_calls(evidence, sentence)
         # A single violation may be a slip. A constraint that the user withdrew does not count.
         if len(breaking) >= _LEAST_TIMES:
             return _explain_violation(evidence, message, sentence, breaking)
-        held = _diagnose_held_in_commit(evidence, message, sentence)
-        if held is not None:
-            return held
-    return _diagnose_reminder(evidence) or _diagnose_repeated_refusal(evidence)
+    return None
 
 
 _STAYS = lazy_pattern(
@@ -131,7 +120,7 @@ def _diagnose_kept_place(evidence: Evidence, message: Message, sentence: str) ->
     place = places[-1]
     breaking = [entry for entry in evidence.loop if _changes_path(entry, place) and not _makes_new_file(evidence, entry)]
     if len(breaking) < _LEAST_TIMES:
-        return _diagnose_commit(evidence, message, sentence, places[-1:])
+        return _diagnose_commit(evidence, message, sentence, place)
     found = _explain_violation(evidence, message, sentence, breaking)
     if _find_way(message, sentence) is None:
         return found
@@ -139,16 +128,6 @@ def _diagnose_kept_place(evidence: Evidence, message: Message, sentence: str) ->
     more = f" The next free number there is {code(free, 20)}." if free else ""
     more += f" What your last edit adds belongs there: {code(added, 110)}." if added else ""
     return found.model_copy(update={"next_step": f"{found.next_step}{more}"})
-
-
-def _diagnose_held_in_commit(evidence: Evidence, message: Message, sentence: str) -> Diagnosis | None:
-    """Say that a refused commit holds changes of a file that the sentence protects, or outside of the only place it allows."""
-    ban, only = forbids(sentence), _ONLY.search(sentence)
-    if only is not None:
-        places = _PATH.findall(sentence[only.start() :])
-        return _diagnose_commit(evidence, message, sentence, places, allowed=True) if places else None
-    places = _PATH.findall(sentence[ban.start() :])[:1] if ban is not None and _TOUCH.search(sentence) else []
-    return _diagnose_commit(evidence, message, sentence, places) if places else None
 
 
 def _makes_new_file(evidence: Evidence, entry: EntryView) -> bool:
@@ -187,14 +166,12 @@ def _common_length(one: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def _diagnose_commit(
-    evidence: Evidence, message: Message, sentence: str, places: list[str], *, allowed: bool = False
-) -> Diagnosis | None:
-    """Say that a refused commit holds changed files in places that must stay, or outside of the only allowed ones."""
+def _diagnose_commit(evidence: Evidence, message: Message, sentence: str, place: str) -> Diagnosis | None:
+    """Say that a refused commit holds changed files in a place that must stay."""
     for entry in evidence.failing_calls:
         if not _RECORDS.search(command_of(entry)) or not _BY_RULE.search(evidence.text(entry)):
             continue
-        shown = [(other, held) for other in evidence.recent if (held := _list_changed(evidence, other, places, allowed))]
+        shown = [(other, held) for other in evidence.recent if (held := _list_changed(evidence, other, place))]
         before = evidence.entries_before(shown[0][0].index) if shown else ()
         # What was changed before the agent's first change may be the user's own.
         if not any(edited_paths(each) or _WRITES.search(command_of(each)) for each in before if each.status == "ok"):
@@ -219,128 +196,12 @@ def _diagnose_commit(
     return None
 
 
-def _list_changed(evidence: Evidence, entry: EntryView, places: list[str], allowed: bool) -> list[str]:
-    """Return the files, of those that have to stay, that a look with git shows as changed."""
+def _list_changed(evidence: Evidence, entry: EntryView, place: str) -> list[str]:
+    """Return the files in a place that a look with git shows as changed."""
     if not _LISTS_CHANGED.search(command_of(entry)):
         return []
     changed = [one or two for one, two in _CHANGED.findall(evidence.text(entry)[:8_000])]
-    return [
-        path
-        for path in dict.fromkeys(changed)
-        if plain_name(path) and allowed != any(_is_in_place(path, place) for place in places)
-    ]
-
-
-_AGAIN = lazy_pattern(
-    r"\b(?:i (?:have )?(?:already )?(?:said|told you)|as i (?:said|wrote|told)|i['’]ve (?:already )?(?:said|told)"
-    r"|for the (?:second|third|last) time|i repeat|like i said|that['’]s not what i (?:said|asked)|(?:schon"
-    r"|bereits|doch) gesagt"
-    r"|(?:hatte|habe) (?:ich )?(?:es |das )?(?:schon |bereits )?gesagt|je l['’]ai (?:déjà )?dit|ya (?:lo |te "
-    r")?(?:he )?dicho)\b",
-    re.IGNORECASE,
-)
-"""Ways in which people say that they said it before."""
-
-
-def _diagnose_reminder(evidence: Evidence) -> Diagnosis | None:
-    """Say that a person had to repeat a message, and that the calls after it are like the calls before it."""
-    said = evidence.user_texts
-    for place in range(len(said) - 1, 0, -1):
-        reminder = said[place]
-        # A long message gives a new task, even if it says "again".
-        if not _AGAIN.search(reminder.text) or len(reminder.text) > _MOST_REMINDER:
-            continue
-        words = _find_content_words(reminder.text)
-        first = max(said[:place], key=lambda each: len(words & _find_content_words(each.text)))
-        shared = words & _find_content_words(first.text)
-        # The messages share few words, so something else is repeated.
-        if len(shared) < _LEAST_SHARED:
-            continue
-        sentence = max(
-            re.findall(r"[^.!?\n]{3,300}[.!?]?", first.text) or [first.text],
-            key=lambda each: len(words & _find_content_words(each)),
-        ).strip()
-        times = 1 + sum(bool(_AGAIN.search(each.text) and shared & _find_content_words(each.text)) for each in said[:place]) + 1
-        after = reminder.after if reminder.after is not None else -1
-        own = [m for m in evidence.messages if m.by == "agent" and m.after is not None and m.after >= after]
-        later = [entry for entry in evidence.recent if entry.index > after]
-        # Nothing has followed the reminder yet.
-        if not later and not own:
-            continue
-        cause = (
-            f"The user said{clock(first.at)}: {code(sentence, 150)}, and had to say it again{clock(reminder.at)}: "
-            f"{code(reminder.text, 150)}."
-        )
-        step = (
-            f"Do what the user asks for before anything else: {code(sentence, 150)}. Look at your last answer or "
-            "change, correct it so, and keep to it in all that follows."
-        )
-        return diagnosis(
-            KIND, cause, step, evidence.quote_message(first, sentence), evidence.quote_message(reminder),
-            check="Hold each answer and change against those words before you give "
-                f"it{'' if times < 3 else '; they were said ' + str(times) + ' times'}.", confidence="medium",
-        )  # fmt: skip
-    return None
-
-
-_REFUSAL = lazy_pattern(
-    r"^\W{0,3}(?:no\b(?! (?:need|problem|worries|rush|hurry))|nope|nein|non|not (?:like|what|this|that|good|right|yet)"
-    r"|still (?:wrong|not|the same|broken)"
-    r"|wrong|again\b|stop\b|that(?:['’]s| is) (?:not|wrong)|this is (?:not|wrong)|same (?:reason|problem|mistake"
-    r"|error)|i (?:said|wrote)"
-    r"|look at what i|read (?:what|again|it)|please read)",
-    re.IGNORECASE,
-)
-_MOST_REFUSAL = 160
-
-
-def _diagnose_repeated_refusal(evidence: Evidence) -> Diagnosis | None:
-    """Say that a person refuses the same result again and again, and what they had said it must be."""
-    said = evidence.user_texts
-    refusals = [each for each in said[1:] if len(each.text) <= _MOST_REFUSAL and _REFUSAL.search(each.text.strip())]
-    # Refusals from long ago were answered by later work.
-    if len(refusals) < _LEAST_TIMES or refusals[-1] not in said[-_LEAST_TIMES:]:
-        return None
-    first = said.index(refusals[0])
-    rules = [(each, part.strip()) for each in said[:first] for part in _PARTS.findall(each.text) if BINDS.search(part)]
-    made = _find_content_words("\n".join(call_input(each) for each in evidence.edits[-_MOST_EDITS:]))
-    rule = max(rules, key=lambda each: len(made & _find_content_words(each[1])), default=None)
-    if rule is None:
-        return None
-    message, sentence = rule
-    cause = (
-        f"The user has refused what you made {len(refusals)} times, last{clock(refusals[-1].at)}:"
-        f" {code(refusals[-1].text, 80)}. They had"
-        f" said{clock(message.at)} how it has to be: {code(sentence, 190)}."
-    )
-    step = (
-        f"Do it as the user said, {code(sentence, 190)}: read what those words name, and change what you made so that"
-        f" it keeps to them."
-        " If they can't be kept to, say which word can't and ask once."
-    )
-    return diagnosis(
-        KIND, cause, step, evidence.quote_message(message, sentence), evidence.quote_message(refusals[-1]),
-        check="Hold the next change against those words before you show it.", confidence="medium",
-    )  # fmt: skip
-
-
-_PARTS = lazy_pattern(r"[^!?\n.]{3,300}(?:\.(?=\S)[^!?\n.]{1,200}){0,6}[.!?]?")
-_MOST_REMINDER, _MOST_EDITS = 400, 10
-"""Characters of a message that only repeats another one, and last edits that a refusal may be about."""
-
-
-def _find_content_words(text: str) -> frozenset[str]:
-    return frozenset(
-        word
-        for each in re.findall(r"[\w./-]{4,60}", text[:4_000].casefold())
-        if (word := each.strip(".").removesuffix("s")) not in _NO_CONTENT
-    )
-
-
-_NO_CONTENT = word_set(
-    "said told asked have please with that this your again from they them when what were will would should could only once "
-    "more last time"
-)
+    return [path for path in dict.fromkeys(changed) if plain_name(path) and _is_in_place(path, place)]
 
 
 _AT_MOST = lazy_pattern(
@@ -434,24 +295,11 @@ def _was_withdrawn(evidence: Evidence, message: Message, sentence: str) -> bool:
 def _list_forbidden_changes(evidence: Evidence, sentence: str) -> list[EntryView]:
     """Return the calls of the loop that change a path that the sentence protects."""
     ban = forbids(sentence)
-    # "touch only X" protects everything but X, which is judged by location.
+    # "touch only X" protects everything but X.
     if ban is None or not _TOUCH.search(sentence) or re.search(r"\b(?:only|except)\b", sentence[: ban.start()]):
         return []
     protected = _PATH.findall(sentence[ban.start() :])[:1]
     return [entry for entry in evidence.loop if any(_changes_path(entry, path) for path in protected)]
-
-
-def _list_outside_edits(evidence: Evidence, sentence: str) -> list[EntryView]:
-    """Return the edits of the loop outside of the only place that a sentence allows."""
-    only = _ONLY.search(sentence)
-    places = _PATH.findall(sentence[only.start() :]) if only else []
-    if not places:
-        return []
-    # A denied edit has changed nothing.
-    edits = [(entry, edited_paths(entry)) for entry in evidence.loop if entry.status != "denied"]
-    return [
-        entry for entry, paths in edits if paths and not any(_is_in_place(path, place) for path in paths for place in places)
-    ]
 
 
 def _is_in_place(path: str, place: str) -> bool:

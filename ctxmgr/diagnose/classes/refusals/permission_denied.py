@@ -122,22 +122,7 @@ def _diagnose_no_permitted_way(evidence: Evidence, entry: EntryView, line: str) 
         " the task that need no such permission."
     )
     cause = f"{_describe_refusal(evidence, entry, line)} Making the call again can't change that."
-    quotes = [evidence.quote(entry, line)]
-    rule = _find_rule(evidence)
-    if rule is not None:
-        message, sentence = rule
-        cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
-        quotes.append(evidence.quote_message(message, sentence))
-        step = f"Keep to that rule of the user's in what the call is given; if it does already, {step[0].lower()}{step[1:]}"
-        shown = _find_permitted_name(evidence, sentence)
-        if shown is not None:
-            name, other = shown
-            step = (
-                f"Keep to that rule of the user's in what the call is given: {code(name, 40)} fits it, and stands in"
-                f" {evidence.source(other)}. Take that in place of what was refused."
-            )
-            quotes.append(evidence.quote(other))
-    return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+    return diagnosis(KIND, cause, step, evidence.quote(entry, line), confidence="medium")
 
 
 _BY_USER = lazy_pattern(
@@ -145,22 +130,6 @@ _BY_USER = lazy_pattern(
     re.IGNORECASE,
 )
 _HEAD = 400
-_RULE = lazy_pattern(r"^only\b|\bonly (?:from|in|with|by|to|of|as)\b", re.IGNORECASE)
-_PROPER = lazy_pattern(r"(?<![.\w])(?<!^)[A-Z][\w.-]{2,40}")
-
-
-def _find_rule(evidence: Evidence) -> tuple[Message, str] | None:
-    """Return the sentence in which the user says what may be used exclusively."""
-    return next(((message, each) for message, each in user_sentences(evidence) if _RULE.search(each)), None)
-
-
-def _find_permitted_name(evidence: Evidence, sentence: str) -> tuple[str, EntryView] | None:
-    """Return a proper name from a rule that an answer has and no refused call used, with that answer."""
-    asked = "\n".join(call_input(each) for each in evidence.failing_calls)
-    names = [name for name in _PROPER.findall(sentence) if name not in asked and plain_name(name)]
-    looks = [each for each in reversed(evidence.recent) if evidence.has_succeeded(each)]
-    found = ((name, each) for name in names for each in looks if re.search(rf"\b{re.escape(name)}\b", evidence.text(each)))
-    return next(found, None)
 
 
 _BY_POLICY = lazy_pattern(

@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import addresses_reader, error_members
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock
-from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.items import answers
-from ctxmgr.diagnose.evidence.messages import user_sentences
 from ctxmgr.diagnose.evidence.texts import (
     ORDERS,
     blanks_for_underscores,
@@ -63,7 +61,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return how long to wait according to the record."""
-    for entry in evidence.refusals() if evidence.failing_calls else _list_counted_answers(evidence):
+    for entry in evidence.refusals():
         said = evidence.text(entry)
         match = _LIMITED.search(blanks_for_underscores(said))
         if match is None:
@@ -71,15 +69,6 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         line = evidence.line(entry, _LIMITED)
         return _explain_limit(evidence, entry, said, line)
     return None
-
-
-def _list_counted_answers(evidence: Evidence) -> list[EntryView]:
-    """Return the answers that name a limit near the end, if the last calls only count the statuses they got."""
-    last = [entry for entry in evidence.recent[-_LAST_ENTRIES:] if entry.status == "ok" and command_of(entry)]
-    # A single 429 among other statuses is load, not a lasting limit.
-    if len(last) < _LEAST_CALLS or not all(_ONLY_429.search(evidence.text(entry)) for entry in last[-_LEAST_CALLS:]):
-        return []
-    return [entry for entry in reversed(evidence.tail) if _LIMITED.search(blanks_for_underscores(evidence.text(entry)))]
 
 
 def _explain_limit(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
@@ -112,9 +101,8 @@ def _explain_limit(evidence: Evidence, entry: EntryView, said: str, line: str) -
     quotes = [evidence.quote(entry, said[:600])]
     spacing = _compute_mean_interval(limited)
     other = _find_other_way(evidence, entry, said)
-    late = _describe_lateness(evidence, entry, wait)
     if other is not None:
-        cause += f" It asks for a wait of {_duration_text(wait)}.{late}" if wait is not None else ""
+        cause += f" It asks for a wait of {_duration_text(wait)}." if wait is not None else ""
         return _diagnose_other_way(evidence, other, cause, quotes)
     if wait is not None:
         cause += f" It asks for a wait of {_duration_text(wait)}"
@@ -124,8 +112,6 @@ def _explain_limit(evidence: Evidence, entry: EntryView, said: str, line: str) -
             else "."
         )
         step = f"Wait {_duration_text(wait)}{_describe_start(entry)} before you make this call again, and make it once."
-        cause += late
-        step = f"Tell the user now that it comes too late. {step}" if late else step
     elif until is not None:
         cause += f" The limit ends (it is reset) at {until}."
         step = f"Do not make this call before {until}; then make it once."
@@ -142,11 +128,9 @@ def _explain_limit(evidence: Evidence, entry: EntryView, said: str, line: str) -
     )  # fmt: skip
 
 
-# The output of a loop over `curl -w '%{http_code}'`: `429`, or `1 429` and `2 429`
-_ONLY_429 = lazy_pattern(r"\A\s{0,12}(?:\d{1,7} )?429\b(?:\s+(?:\d{1,7} )?429\b)*\s*\Z")
 _STEP_UNKNOWN = "Wait at least 60 seconds before you make this call again, and double the wait each time it is refused."
-_LAST_ENTRIES, _LEAST_CALLS, _LEAST_FIELDS = 8, 2, 2
-"""Newest entries that may count answers, calls that got nothing but 429, and members of an answer about a limit."""
+_LEAST_FIELDS = 2
+"""Members of an answer about a limit."""
 _DAY = 86_400
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.5, 7 * _DAY
 """Seconds. Shorter ones are measured durations, and longer ones are no wait for an agent."""
@@ -276,27 +260,6 @@ def _diagnose_other_way(evidence: Evidence, way: _Way, cause: str, quotes: list[
         KIND, cause, step, *quotes, evidence.quote(way.entry),
         check="If that is refused too, tell the user how long the limit lasts.",
     )  # fmt: skip
-
-
-_DEADLINE = lazy_pattern(
-    r"\b(?:by|before|until|till|no later than|deadline|at the latest|due|closes|ends)\b[^.\n]{0,40}?"
-    r"(?<![\d:])(\d{1,2}):(\d\d)\b",
-    re.IGNORECASE,
-)
-
-
-def _describe_lateness(evidence: Evidence, entry: EntryView, wait: float | None) -> str:
-    """Return as a sentence that the wait ends after the time of day that the user named, or ""."""
-    last = parse_time(entry.ts) if entry.ts else None
-    named = next((match for _, sentence in user_sentences(evidence) if (match := _DEADLINE.search(sentence))), None)
-    if wait is None or last is None or named is None:
-        return ""
-    now, due = last % _DAY, int(named.group(1)) * 3_600 + int(named.group(2)) * 60
-    end = now + wait
-    if not now <= due < end:
-        return ""
-    ends = f"{int(end % _DAY) // 3600:02}:{int(end % 3600) // 60:02}"
-    return f" By the clock of the record it ends at {ends}; the user named {named.group(1)}:{named.group(2)}."
 
 
 def _describe_wait(fields: dict[str, str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from ctxmgr.diagnose.errors.wanted_values import convert_users_amount, list_arguments
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, program_name
-from ctxmgr.diagnose.evidence.items import Row, find_lists, find_objects
+from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
@@ -63,11 +63,7 @@ def diagnose_by_record(evidence: Evidence, entry: EntryView, said: str) -> Diagn
     if not _MISFITS.search(said[:_MOST_ERROR]):
         return None
     given = list_arguments(evidence, entry)
-    return (
-        _diagnose_by_description(evidence, entry, given)
-        or _diagnose_by_current(evidence, entry, said, given)
-        or _diagnose_by_existing(evidence, entry, given)
-    )
+    return _diagnose_by_description(evidence, entry, given) or _diagnose_by_current(evidence, entry, said, given)
 
 
 def _list_earlier_answers(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
@@ -107,42 +103,19 @@ _OF_TOOL = ("inputSchema", "input_schema", "parameters", "args_schema", "schema"
 
 
 def _list_descriptions(evidence: Evidence, entry: EntryView, call: EntryView) -> Iterator[_Description]:
-    """Yield the descriptions in an answer, without those of other tools: schemas, and tables with a row for each member."""
+    """Yield the descriptions in an answer, without those of other tools."""
     objects = list(_list_shown_objects(entry))
     others = {
         id(fields[key]) for fields in objects for key in _OF_TOOL
         if isinstance(fields.get(key), dict) and isinstance(name := fields.get("name"), str) and not _is_tool(call, name)
     }  # fmt: skip
     yield from filter(None, (_read_description(fields) for fields in objects if id(fields) not in others))
-    text = evidence.text(entry)[:_MOST_TEXT]
-    for rows in find_lists(text.replace("|", "  ") if text.lstrip()[:1] not in ("{", "[") else ""):
-        described = _read_table([{key.casefold(): value for key, value in row.items()} for row in rows])
-        if described is not None:
-            yield described
 
 
 def _is_tool(call: EntryView, name: str) -> bool:
     """Whether a name is that of a call's tool, with or without its server."""
     one, other = (re.sub(r"[\W_]+", "_", each[:120]).casefold() for each in (call.action, name))
     return one == other or one.endswith(f"_{other}") or other.endswith(f"_{one}")
-
-
-_NAME_COLUMN = lazy_pattern(r"(?:field|argument|param(?:eter)?|property|attribute|member|column|key|name)s?(?: name)?")
-_REQUIRED_COLUMN = lazy_pattern(r"required\??|mandatory|must|needed")
-_YES = lazy_pattern(r"(?:yes|y|true|required|always|✓|✔|x|\*)$", re.IGNORECASE)
-
-
-def _read_table(rows: list[Row]) -> _Description | None:
-    """Return a table with the columns for names and types as a description."""
-    name = next((key for key in rows[0] if _NAME_COLUMN.fullmatch(key)), "")
-    kind = next((key for key in rows[0] if key in ("type", "data type", "format", "kind")), "")
-    rows = [row for row in rows if plain_name(row.get(name, "").strip("`"))]
-    if not name or not kind or not rows or not all(_TYPED.match(row.get(kind, "").strip("`")) for row in rows):
-        return None
-    must = next((key for key in rows[0] if _REQUIRED_COLUMN.fullmatch(key)), "")
-    members = {row[name].strip("`"): {"type": row[kind].strip("`").casefold()} for row in rows}
-    required = [row[name].strip("`") for row in rows if must and _YES.match(row.get(must, ""))]
-    return _Description(members, required, closed=False)
 
 
 def _read_description(fields: dict[str, Any]) -> _Description | None:
@@ -317,49 +290,6 @@ def _explain_current(evidence: Evidence, entry: EntryView, name: str, current: _
         _KIND, cause, step, evidence.quote(current.entry), evidence.quote(entry),
         check="The answer must no longer refuse this place.", confidence="high" if current.same else "medium",
     )  # fmt: skip
-
-
-_OF_SERVER = lazy_pattern(
-    r"_?id|.*_id|uuid|url|href|self|links?|rev|version|etag|status|state|owner|creat\w*|updat\w*|modif\w*|deleted\w*|by|at",
-    re.IGNORECASE,
-)
-"""Members that a server adds to an object."""
-
-
-def _diagnose_by_existing(evidence: Evidence, entry: EntryView, given: Any) -> Diagnosis | None:
-    """Say which names of a call none of the accepted objects of its kind has, and which names these have."""
-    subjects = _find_subjects(entry)
-    for own in list(find_objects(given))[:_MOST_NAMES]:
-        found: list[tuple[dict[str, Any], EntryView]] = []
-        for other in _list_earlier_answers(evidence, entry):
-            if subjects.isdisjoint(_find_subjects(other)):
-                continue
-            accepted = find_objects(other.input) if other.action == entry.action and not command_of(entry) else ()
-            for fields in (*_list_shown_objects(other), *accepted):
-                shared = len(own.keys() & fields.keys())
-                if shared >= _LEAST_SHARED and 2 * shared >= len(own) and fields != own and _read_description(fields) is None:
-                    found.append((fields, other))
-        known = {name for fields, _ in found for name in fields}
-        foreign = [name for name in own if name not in known and plain_name(name)]
-        names = [
-            name for name in dict.fromkeys(name for fields, _ in found for name in fields)
-            if name not in own and plain_name(name) and not _OF_SERVER.fullmatch(name)
-        ]  # fmt: skip
-        if found and foreign and names and len(names) <= _MOST_NAMES:
-            source = evidence.source(found[0][1])
-            cause = (
-                f"{call_phrase(entry, 70)} is refused, and what {source} shows of that kind has no "
-                f"{join_names(foreign, _MOST_NAMES)}; it has {join_names(names)}, which the call lacks."
-            )
-            step = (
-                f"Make the same call with {join_names(names)} in place of {join_names(foreign, _MOST_NAMES)}, in the form that "
-                f"{source} has; keep the other arguments as they are."
-            )
-            return diagnosis(
-                _KIND, cause, step, evidence.quote(found[0][1]), evidence.quote(entry),
-                check="The answer must no longer refuse the arguments.", confidence="medium",
-            )  # fmt: skip
-    return None
 
 
 _PART = lazy_pattern(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])")

@@ -1,4 +1,4 @@
-"""Values of a call that its tool refuses: not allowed, in another form or type, or too large."""
+"""Values of a call that its tool refuses: outdated, not allowed, or in another form or type."""
 
 from __future__ import annotations
 
@@ -49,12 +49,6 @@ _FORMS = lazy_pattern(
     r"|non-?negative \w{3,10})(?: of [a-z]{3,12})?)",
     re.IGNORECASE,
 )
-_LARGEST = lazy_pattern(
-    r"(?:at most|no more than|maximum(?: of| is|:)?|must be (?:<=?|less than(?: or equal to)?|below|under)"
-    r"|max(?:imum)?[ _]?(?:length|size|value|items)?\W{1,3}|exceeds(?: the)?(?: maximum| limit)?(?: of)?|greater "
-    r"than)\s?(\d[\d.,]{0,12})",
-    re.IGNORECASE,
-)
 
 
 def diagnose_refused_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
@@ -63,7 +57,6 @@ def diagnose_refused_value(evidence: Evidence, entry: EntryView, said: str) -> D
         _diagnose_outdated_version(evidence, entry, said)
         or _diagnose_disallowed_value(evidence, entry, said)
         or _diagnose_form(evidence, entry, said)
-        or _diagnose_exceeded_bound(evidence, entry, said)
     )
 
 
@@ -129,64 +122,16 @@ def argument_names(entry: EntryView) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _diagnose_exceeded_bound(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
-    """Return which number is larger than the answer allows."""
-    match = _LARGEST.search(blanks_for_underscores(said[:4_000]))
-    if match is None:
-        return None
-    most = match.group(1).rstrip(".,")
-    names = [name for name in argument_names(entry) if contains_word(name, said[:4_000])]
-    name = next(iter(names), None)
-    value = fields_of(entry).get(name) if name is not None else None
-    value = value if isinstance(value, int | float | str) else _find_option_value(entry, name)
-    # A long value can't be shown, and without a name nobody knows what is too large.
-    if name is None or value is None or len(str(value)) > _LONGEST_VALUE:
-        return None
-    shown = call_phrase(entry, 70)
-    size = code(str(value), 40) if not isinstance(value, str) or value.isdigit() else f"{len(value)} characters"
-    cause = f"{shown} is refused: {code(name, 40)} may be at most {most}, and you gave {size}."
-    return diagnosis(
-        _KIND, cause,
-        f"Make the same call with {code(name, 40)} at {most} or less, and ask for the rest in further calls if you need it.",
-        evidence.quote(entry),
-    )  # fmt: skip
-
-
 def _diagnose_disallowed_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value of a call is not among those that its answer allows."""
     if not _REFUSES.search(blanks_for_underscores(said[:4_000])):
         return None
     options = offered_names(said[:4_000])
     # A single option is an example.
-    if len(options) < _LEAST_OPTIONS:
-        return None
-    return _diagnose_field(evidence, entry, said, options) or _diagnose_quoted_value(evidence, entry, said, options)
+    return _diagnose_quoted_value(evidence, entry, said, options) if len(options) >= _LEAST_OPTIONS else None
 
 
 _LEAST_OPTIONS = 2
-
-
-def _diagnose_field(evidence: Evidence, entry: EntryView, said: str, options: list[str]) -> Diagnosis | None:
-    """Judge the value of the argument that the answer names."""
-    demands = r"(?:must|should|has to|is not (?:one|a valid|valid|in)|is invalid|invalid|needs)"
-    names = (name for name in argument_names(entry) if len(name) > 1)
-    field = next(
-        (name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}\w{{0,8}}[`'\"]?:? {demands}", said[:4_000])), None
-    )
-    field = field or _find_abbreviation(entry, said)
-    own = fields_of(entry).get(field) if field is not None else None
-    # An allowed value is refused for another reason.
-    if field is None or not isinstance(own, str) or own in options or len(own) > _LONGEST_VALUE:
-        return None
-    near = find_nearest_offered(own, options, 0.6)
-    allowed = join_names(options, 8)
-    cause = f"The {tool_phrase(entry)} call is refused: {code(field, 40)} is {code(own, 60)}, and only {allowed} are allowed."
-    value = code(near, 60) if near else f"the one of {allowed} that fits the task"
-    step = f"Make the same call with {code(field, 40)} set to {value}."
-    return diagnosis(
-        _KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this argument.",
-        confidence="high" if near else "medium",
-    )  # fmt: skip
 
 
 def _diagnose_quoted_value(evidence: Evidence, entry: EntryView, said: str, options: list[str]) -> Diagnosis | None:
@@ -214,22 +159,6 @@ def _diagnose_quoted_value(evidence: Evidence, entry: EntryView, said: str, opti
         _KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this value.",
         confidence="high" if near else "medium",
     )  # fmt: skip
-
-
-def _find_abbreviation(entry: EntryView, said: str) -> str | None:
-    """Return the name in a call that is short for the name in its answer."""
-    named = re.search(r"\b([a-z][\w]{3,40})[`'\"]?:? (?:must|should) be", said[:4_000])
-    # The call has the argument that the answer names, with its full name.
-    if named is None or named.group(1) in argument_names(entry):
-        return None
-    return next(
-        (
-            key
-            for key in fields_of(entry)
-            if len(key) > 1 and key[0] == named.group(1)[0] and re.search(".*".join(map(re.escape, key)), named.group(1))
-        ),
-        None,
-    )
 
 
 def _diagnose_form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:

@@ -9,23 +9,20 @@ from typing import Any, NamedTuple
 
 from ctxmgr.diagnose.classes.refusals.recorded_schema import diagnose_by_record
 from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, diagnose_refused_value
-from ctxmgr.diagnose.errors.refusals import Violation, find_violations, offered_names
+from ctxmgr.diagnose.errors.refusals import Violation, find_violations
 from ctxmgr.diagnose.errors.wanted_values import (
     convert_value,
     derive_value,
-    find_form,
     find_known_values,
-    find_sibling_name,
     find_unit,
     given_value,
     list_arguments,
-    recorded_fields,
 )
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of
 from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, join_texts, plain_name
+from ctxmgr.diagnose.evidence.texts import code, find_nearest, join_names, join_texts, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -110,13 +107,12 @@ def _diagnose_violations(evidence: Evidence, entry: EntryView) -> Diagnosis | No
     sentences = [_locate_violation(each, given) for each in find_violations(result, evidence.text(entry))]
     refused = [each for each in sentences if _is_of_call(each, given, names, command_of(entry))][:_MOST_PLACES]
     free = [each.name for each in refused if each.kind == "unexpected"] or names
-    steps = [_describe_fix(evidence, entry, each, given, free) for each in refused]
-    parts = [(each, *step) for each, step in zip(refused, steps, strict=True) if step is not None]
+    parts = [(each, *_describe_fix(evidence, entry, each, given, free)) for each in refused]
     if not parts:
         return None
     cause = f"{call_phrase(entry, 70)} is refused: {'; '.join(_describe_demand(each, given) for each, _, _ in parts)}."
     # Names that are only not allowed need no value, so one sentence can say what to give.
-    if all(each.kind == "unexpected" and (each.options or sure or " names, " in step) for each, step, sure in parts):
+    if all(each.kind == "unexpected" and (each.options or sure) for each, _, sure in parts):
         cause += f" Give {join_texts([step for _, step, _ in parts])}."
     replaced = " ".join(step for _, step, _ in parts)
     texts = [
@@ -183,11 +179,11 @@ def _describe_demand(violation: Violation, given: object) -> str:
 
 def _describe_fix(
     evidence: Evidence, entry: EntryView, violation: Violation, given: object, free: list[str]
-) -> tuple[str, bool] | None:
-    """Return in words what to give at a place, and whether the record says so; None if nothing can be said."""
+) -> tuple[str, bool]:
+    """Return in words what to give at a place, and whether the record says so."""
     place = code(violation.readable_path, 60)
     if violation.kind == "unexpected":
-        return _describe_replacement(evidence, entry, violation, given)
+        return _describe_replacement(violation)
     near = _find_similar_name(violation.name, free) if violation.kind == "required" else None
     # Another unit needs another value, not only another name.
     if near is not None and find_unit(near) == find_unit(violation.name):
@@ -202,14 +198,6 @@ def _describe_fix(
         if len(values) == 1:
             return f"{place} as {code(values[0], 60)}, which {source} shows", known.beside > 0
         return f"{place} set to the one of {join_names(values)} that fits the task, as {source} shows them", False
-    form = (
-        find_form(evidence, entry, violation)
-        # A plain type is described by a word. Only a list or an object needs an example.
-        if violation.wants in ("array", "object", "") and violation.kind != "choice"
-        else None
-    )
-    if form is not None:
-        return f"{code(violation.name, 40)} as {evidence.source(form.entry)} has it, {code(form.text, 110)}", True
     if violation.kind == "required":
         return f"{place} added{typed}", False
     if violation.kind == "choice":
@@ -220,35 +208,14 @@ def _describe_fix(
     )
 
 
-def _describe_replacement(evidence: Evidence, entry: EntryView, violation: Violation, given: object) -> tuple[str, bool] | None:
+def _describe_replacement(violation: Violation) -> tuple[str, bool]:
     """Return what to give instead of a name that is not allowed."""
     own = code(violation.name, 40)
-    sibling = find_sibling_name(evidence, entry, violation, given)
-    if sibling:
-        form = find_form(evidence, entry, violation._replace(path=(*violation.path[:-1], sibling), kind="required"))
-        has = f", as {evidence.source(form.entry)} has it, {code(form.text, 110)}," if form is not None else ""
-        return f"{code(sibling, 40)}{has} in place of {own}", True
     near = find_nearest_offered(violation.name, violation.options, 0.65)
     if near is not None:
         return f"{code(near, 40)} in place of {own}", True
-    recorded = recorded_fields(evidence, entry)
-    if recorded is None:
-        takes = f"the one of {join_names(violation.options, 12)} that is meant" if violation.options else ""
-        return f"{takes or 'the name that its schema or help has'} in place of {own}", False
-    fields, source = recorded
-    fair = {name: values for name, values in fields.items() if plain_name(name) and all(map(plain_name, values))}
-    near = find_nearest_offered(violation.name, fair, 0.65)
-    if near is not None:
-        return f"{code(near, 40)}, as {evidence.source(source)} has it, in place of {own}", True
-    choices = {name: values for name, values in fair.items() if values} or fair
-    # Without values, the names alone may still be a choice.
-    if not choices:
-        return None
-    offered = [f"{code(name, 40)}{f' (one of {join_names(values)})' if values else ''}" for name, values in choices.items()][:5]
-    return (
-        f"the field that is meant of those which {evidence.source(source)} names, {' or '.join(offered)}, in place of {own}",
-        False,
-    )
+    takes = f"the one of {join_names(violation.options, 12)} that is meant" if violation.options else ""
+    return f"{takes or 'the name that its schema or help has'} in place of {own}", False
 
 
 def _compare_arguments(entry: EntryView, said: str) -> _Arguments:
@@ -284,7 +251,7 @@ def _diagnose_arguments(evidence: Evidence, entry: EntryView, asked: _Arguments)
         if near is not None:
             pairs.append((name, near))
     if not pairs and not lacking:
-        return _diagnose_unknown_argument(evidence, entry, asked)
+        return None
     call = call_phrase(entry, 70)
     wants = [new for _, new in pairs] + lacking
     cause = f"{call} is refused: it wants {join_names(wants)}"
@@ -305,51 +272,6 @@ def _diagnose_arguments(evidence: Evidence, entry: EntryView, asked: _Arguments)
         KIND, cause, step, evidence.quote(entry), check="The answer must no longer name these arguments.",
         confidence="high" if pairs and not lacking else "medium",
     )  # fmt: skip
-
-
-def _diagnose_unknown_argument(evidence: Evidence, entry: EntryView, asked: _Arguments) -> Diagnosis | None:
-    """Say which argument the schema does not allow, and which ones it names."""
-    names = [name for name in offered_names(evidence.text(entry)[:4_000]) if name not in asked.unwanted]
-    # No replacement is known.
-    if not asked.unwanted or not (names or asked.offered):
-        return None
-    call = call_phrase(entry, 70)
-    wrong, takes = asked.unwanted[0], names or asked.offered
-    known_names = f"The answer names {join_names(takes, 8)}"
-    if takes == ["--help"] and (options := _list_options_in_help(evidence, entry, wrong)) is not None:
-        takes, shown = options
-        known_names = f"{capital(evidence.source(shown))} names {join_names(takes, 8)}"
-    near = find_nearest_offered(wrong, takes, 0.65) or (takes[0] if len(takes) == 1 and takes != ["--help"] else None)
-    cause = f"{call} is refused: it does not take {code(wrong, 40)}. {known_names}."
-    step = (
-        f"Make the same call with {code(near, 40)} in place of {code(wrong, 40)}."
-        if near
-        else f"Make the same call without {code(wrong, 40)}, or give its value to the one of {join_names(takes, 8)} that "
-        "it belongs to."
-    )
-    return diagnosis(
-        KIND, cause, step, evidence.quote(entry), check="The answer must no longer name these arguments.", confidence="medium"
-    )
-
-
-_HELP_LINE = lazy_pattern(r"^\s{1,8}(?:-\w,? )?(--[a-z][\w-]{1,40})[ =]?(?:<?\[?([A-Za-z_]{2,20})[\]>]?)?", re.MULTILINE)
-
-
-def _list_options_in_help(evidence: Evidence, entry: EntryView, wrong: str) -> tuple[list[str], EntryView] | None:
-    """Return the options in a help text of the same command that the call lacks (for a date, those for dates), and the help."""
-    asked = command_of(entry)
-    words = asked.split(" -")[0].split()
-    value = re.search(rf"{re.escape(wrong)}[= ]['\"]?([^\s'\"]+)", asked)
-    dated = value is not None and re.match(r"\d{4}-\d\d-\d\d", value.group(1)) is not None
-    for other in evidence.entries_before(entry.index):
-        # It must be the help of this command, not of another command of the program.
-        if other.status != "ok" or command_of(other).split(" -")[0].split() != words or "help" not in command_of(other):
-            continue
-        options = [(name, kind) for name, kind in _HELP_LINE.findall(evidence.text(other)[:8_000]) if name not in asked]
-        names = [name for name, kind in options if name != "--help" and (not dated or "date" in kind.casefold())]
-        if names:
-            return names, other
-    return None
 
 
 def _find_similar_name(name: str, given: list[str]) -> str | None:

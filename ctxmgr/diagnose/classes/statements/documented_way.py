@@ -1,4 +1,4 @@
-"""A command lacks an option, a folder or a runner that the project's own notes, or the place of a file, show."""
+"""A command lacks an option, a variable or a runner that the project's own notes show."""
 
 from __future__ import annotations
 
@@ -41,11 +41,6 @@ _SAFE = lazy_pattern(
 _NEVER = word_set(
     "curl wget sh bash zsh sudo rm eval chmod chown dd mkfs kill ssh scp nc git docker kubectl aws gcloud open echo cat ls cd"
 )
-_ROOTS = (
-    (lazy_pattern(r"\.p[ml]$"), lazy_pattern(r"\b(perl|prove)\b"), "-I{root}"),
-    (lazy_pattern(r"\.(?:h|hh|hpp|hxx)$"), lazy_pattern(r"\b(gcc|g\+\+|cc|c\+\+|clang|clang\+\+)\b"), "-I{root}"),
-    (lazy_pattern(r"\.rb$"), lazy_pattern(r"\b(ruby|rspec|rake)\b"), "-I{root}"),
-)
 
 
 class _Way(NamedTuple):
@@ -59,7 +54,7 @@ class _Way(NamedTuple):
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
-    """Return which documented command, or which folder, the failing call lacks."""
+    """Return which documented command the failing call lacks."""
     for entry in evidence.failing_calls:
         command = command_of(entry)
         said = evidence.text(entry)[:8_000]
@@ -67,13 +62,9 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if not command or not _LACKS.search(said):
             continue
         missing = list(dict.fromkeys(each.name for each in unknown_names(said) if plain_name(each.name)))[:2]
-        found = _diagnose_root(evidence, entry, command, missing)
         way = _find_way(evidence, entry, command)
-        # A documented command is better evidence than the place of a file.
         if way is not None:
             return _explain_way(evidence, entry, missing, way)
-        if found is not None:
-            return found
     return None
 
 
@@ -100,7 +91,7 @@ def _find_way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None
     """Return the command of a note that is similar to a failing one and has words that no call of the session had."""
     commands = "\n".join(command_of(each) for each in evidence.recent)
     for text, source, quote, by_user in _list_notes(evidence, entry):
-        for each in list_commands(text):
+        for each in _list_commands(text):
             # A note may show a command as one not to run.
             if forbids(find_line(text, each, "")) is not None:
                 continue
@@ -110,9 +101,9 @@ def _find_way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None
     return None
 
 
-def list_commands(text: str, *, inline: bool = False) -> Iterator[str]:
-    """Yield the commands in a note (in blocks, or only inline) that run a single program and are not dangerous."""
-    for pattern in (_INLINE,) if inline else (_BLOCK, _INLINE):
+def _list_commands(text: str) -> Iterator[str]:
+    """Yield the commands in a note that run a single program and are not dangerous."""
+    for pattern in (_BLOCK, _INLINE):
         for match in pattern.finditer(text[:20_000]):
             each = match.group(1).strip()
             words = split_command(each)
@@ -158,33 +149,3 @@ def _list_notes(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, str
         if other.status == "ok" and _DOCS.search(f"{path_of(other) or ''} {command_of(other)}"):
             text = evidence.text(other)
             yield text, evidence.source(other), evidence.quote(other, text[:300]), False
-
-
-def _diagnose_root(evidence: Evidence, entry: EntryView, command: str, missing: list[str]) -> Diagnosis | None:
-    """Say that the missing thing is in the project, under a folder that the call does not name."""
-    for name in missing:
-        for ending, program, option in _ROOTS:
-            ran = program.search(command)
-            if ran is None or not ending.search(name):
-                continue
-            for other in evidence.latest_before(entry.index):
-                if other.status != "ok":
-                    continue
-                path = path_of(other) or ""
-                own = evidence.relative_path(path)
-                root = own[: -len(name) - 1] if own.endswith(f"/{name}") else ""
-                given = option.format(root=root)
-                # The call has the folder already, so it is not what is missing.
-                if not root or not plain_name(root) or given in command or evidence.was_tried(given):
-                    continue
-                cause = (
-                    f"{code(command, 90)} fails: it does not find {code(name, 60)}. "
-                    f"{capital(evidence.source(other))} shows that it lies under "
-                    f"{code(root, 60)}, which the call does not name."
-                )
-                better = command[: ran.end()] + f" {given}" + command[ran.end() :]
-                return diagnosis(
-                    KIND, cause, f"Run it with {code(given, 60)}: {code(better, 120)}.", evidence.quote(entry),
-                    evidence.quote(other), check="What was missing must be found.",
-                )  # fmt: skip
-    return None

@@ -21,7 +21,6 @@ from ctxmgr.diagnose.evidence.texts import (
     find_nearest,
     join_names,
     plain_name,
-    strip_line_numbers,
 )
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
@@ -159,15 +158,10 @@ def _describe_poll(poll: _Poll) -> str:
     )
 
 
-def _list_items(evidence: Evidence, names: set[str]) -> Iterator[tuple[EntryView, Item]]:
-    """Yield the items of the answers, the blocks with these names, and rows of tables whose head was shown separately."""
+def _list_items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
+    """Yield the items of the answers, and the rows of tables whose head was shown separately."""
     for entry, item in answers(evidence):
         yield entry, item
-    for entry in evidence.latest[:_MOST_HEADS]:
-        text = evidence.text(entry)[:_MOST_TEXT]
-        for name in sorted(names):
-            if name in text:
-                yield from ((entry, item) for item in _list_blocks(text, name))
     for head in evidence.latest[:_MOST_HEADS]:
         heads = parse_heads(evidence.text(head)[:600])
         for entry in evidence.latest[:_MOST_HEADS] if heads else ():
@@ -178,37 +172,10 @@ def _list_items(evidence: Evidence, names: set[str]) -> Iterator[tuple[EntryView
                         yield entry, Item("", fields, "")
 
 
-_MEMBER = lazy_pattern(r"\s*[\"']?([A-Za-z][\w.-]{0,39})[\"']?\s*[:=]\s*[\"']?(\S[^\n\"']{0,120})")
-
-
-def _list_blocks(text: str, name: str) -> Iterator[Item]:
-    """Yield the members of each block of a configuration under a name: indented after `name:`, or in a section `[name]`."""
-    lines = [*strip_line_numbers(text).split("\n")[:400], ""]
-    for place, line in enumerate(lines):
-        bare = line.strip()
-        if bare not in (f"{name}:", f'"{name}":', f"[{name}]") and not (bare.startswith("[") and bare.endswith(f"{name}]")):
-            continue
-        deep = len(line) - len(line.lstrip())
-        fields: dict[str, str] = {}
-        indent: int | None = None
-        for each in lines[place + 1 :]:
-            # A section ends at the next one, an indented block at a line that stands as far left.
-            ends = each.startswith("[") if bare.startswith("[") else len(each) - len(each.lstrip()) <= deep
-            if ends and (each.strip() or not bare.startswith("[")):
-                break
-            match = _MEMBER.match(each)
-            indent = len(each) - len(each.lstrip()) if indent is None else indent
-            # What is further in belongs to a block within.
-            if match is not None and len(each) - len(each.lstrip()) == indent:
-                fields.setdefault(match.group(1).casefold(), match.group(2).strip().rstrip(","))
-        if fields:
-            yield Item(name, fields, "")
-
-
 def _diagnose_disabled(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
     """Say that an answer about the awaited work shows it as switched off."""
     seen: set[str] = set()
-    for entry, item in _list_items(evidence, poll.names):
+    for entry, item in _list_items(evidence):
         name = _find_subject(poll, item)
         if name is None:
             continue

@@ -102,67 +102,6 @@ def _find_question(evidence: Evidence, begun: EntryView) -> tuple[Message, str] 
     )
 
 
-_TAKES = lazy_pattern(
-    r"check_?out|(?<![a-z])lock|acquire|reserve|claim|lease|(?:open|begin|start)_?(?:for_?)?edit", re.IGNORECASE
-)
-_GIVES = lazy_pattern(
-    r"check_?in|unlock|release|give_?back|unclaim|cancel|discard|(?:end|close|finish)_?edit|undo", re.IGNORECASE
-)
-_BACK = (("checkout", "check it in"), ("check_out", "check it in"), ("reserve", "release it"), ("claim", "release it"))
-
-
-def find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | None:
-    """Return the call that took the refused thing, matched by a shared id, unless the same agent has given it back."""
-    asked = call_input(entry)
-    ids = find_ids(said) | find_ids(asked)
-    given_back: set[str] = set()
-    for other in evidence.latest_before(entry.index):
-        if not evidence.has_succeeded(other):
-            continue
-        name = _find_call_verbs(other)
-        shared = ids & (find_ids(call_input(other)) | find_ids(evidence.text(other)))
-        # Newest first: a thing given back after it was taken is free.
-        if _GIVES.search(name):
-            given_back |= shared
-        elif _TAKES.search(name) and shared - given_back:
-            return other
-    return None
-
-
-def _find_call_verbs(entry: EntryView) -> str:
-    """Return the words for what a call does: the name of its tool, or the first plain words of its commands."""
-    # Git and look-ups take no locks of this kind.
-    commands = [words for words in split_command(command_of(entry)) if words[0] not in ("git", "cat", "ls", "cd")]
-    plain = [word for words in commands for word in words[:3] if re.fullmatch(r"[a-z_-]{3,20}", word)]
-    return " ".join(plain) if command_of(entry) else entry.action
-
-
-def diagnose_taker(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
-    """Say which agent's call took the refused thing, and that it must be given back."""
-    own = evidence.is_own(holder)
-    name = evidence.maker(holder)
-    call = code(command_of(holder) or tool_phrase(holder), 60)
-    ids = sorted(find_ids(call_input(holder)) | find_ids(evidence.text(holder)[:600]), key=lambda each: (-len(each), each))
-    locks = [each for each in ids if each not in call_input(holder)][:1] or ids[:1]
-    cause += (
-        f" {'You' if own else name} took it{clock(holder.ts)} with {call}{f' ({join_names(locks)})' if locks else ''} and did"
-        " not give it back."
-    )
-    folded = holder.action.casefold()
-    back = next((words for part, words in _BACK if part in folded), "unlock it")
-    step = (
-        f"{back.capitalize()} yourself{f' ({join_names(locks)})' if locks else ''}, with the counterpart of {call};"
-        " then make this call once."
-        if own
-        else f"Ask {name} to {back}{f' ({join_names(locks)})' if locks else ''}: waiting can't bring that. Then make"
-        " this call once. "
-        f"If {name} does not answer, tell the user who holds it; do not break the lock."
-    )
-    return diagnosis(
-        _KIND, cause, step, *quotes, evidence.quote(holder), check="Its state must say that it is free before you try again."
-    )
-
-
 _OUTPUT = lazy_pattern(r">{1,2} ?([\w./-]{3,80})")
 _AWAITS = lazy_pattern(
     r"[^\n]{0,120}(?:\[[yY](?:es)?/[nN]o?\]|\([yY](?:es)?/[nN]o?[^)\n]{0,30}\)"
@@ -179,21 +118,6 @@ _THING = lazy_pattern(
     r"(?<![\w./-])(?:[\w.-]{1,60}/){1,8}[\w.-]{1,60}|(?<![\w.])[\w-]{2,60}\.[a-z]{1,8}(?![\w.])|`[^`\n]{2,60}`"
 )
 _SHOWS_PROCESS = lazy_pattern(r"\b(?:ps|pgrep|kill|pkill|fuser|lsof|wait)\b")
-
-
-def find_listed_number(evidence: Evidence, holder: EntryView) -> str | None:
-    """Return the process number of a call that was left running, from the only line of a later listing with its words."""
-    words = split_command(command_of(holder).partition(">")[0])
-    own = " ".join(words[-1]) if words else ""
-    lines = [
-        line
-        for look in evidence.recent
-        if look.index > holder.index and re.search(r"\b(?:ps|pgrep)\b", command_of(look)) and " " in own
-        for line in evidence.text(look)[:8_000].split("\n")
-        if own in line
-    ]
-    numbers = {match.group(0) for line in lines if (match := re.search(r"(?<![\w./:-])\d{2,8}(?![\w./:-])", line)) is not None}
-    return numbers.pop() if len(numbers) == 1 else None
 
 
 def find_open_prompt(evidence: Evidence, holder: EntryView, number: str | None) -> tuple[EntryView, str] | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, runs_in_background, split_command, subject, tool_phrase
+from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, runs_in_background, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.messages import user_sentences
 from ctxmgr.diagnose.evidence.texts import ORDERS, agent_name, capital, code, plain_name, quote_match, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
@@ -43,7 +43,7 @@ _MOST_NOTE = 20_000
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return who holds the resource that a call needs."""
-    for entry in [*evidence.failing_calls, *_list_failed_starts(evidence)]:
+    for entry in evidence.failing_calls:
         said = evidence.text(entry)
         match = _TAKEN.search(said)
         if match is None:
@@ -51,57 +51,6 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         line = evidence.line(entry, _TAKEN)
         port = _find_port(line, command_of(entry)) or _find_port_in_context(evidence, entry, said)
         return _diagnose_taken_port(evidence, entry, line, port) if port else None
-    return _diagnose_other_answerer(evidence)
-
-
-def _list_failed_starts(evidence: Evidence) -> list[EntryView]:
-    """Return the last start that found its port taken, if nothing was started or ended since: side calls may hide it."""
-    # Only a session that goes in circles has a start that is not made good.
-    if evidence.failing_calls or (evidence.finding is None and not evidence.repeated_calls):
-        return []
-    later: list[str] = []
-    for entry in reversed(evidence.tail):
-        command = command_of(entry)
-        if evidence.has_failed(entry) and _TAKEN.search(evidence.text(entry)):
-            heads = {" ".join(words[:2]) for words in split_command(command)}
-            return [] if any(head in each for head in heads for each in later) else [entry]
-        if _ENDS.search(command) or runs_in_background(command):
-            return []
-        later.append(command)
-    return []
-
-
-_ASKED = lazy_pattern(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):(\d{2,5})\b")
-_NO_ANSWER = lazy_pattern(r"refused|(?:could ?n.t|failed to|unable to) connect|timed? ?out|reset|unreachable", re.IGNORECASE)
-
-
-def _diagnose_other_answerer(evidence: Evidence) -> Diagnosis | None:
-    """Say that another process answers at a port, because the one that was started did not get it."""
-    for entry in [*evidence.failing_calls, *evidence.rounds, *evidence.repeated_calls]:
-        asked = None if _NO_ANSWER.search(evidence.text(entry)) else _ASKED.search(call_input(entry))
-        port = asked.group(1) if asked else ""
-        # The last start counts, with what was recorded about it.
-        before = evidence.latest_before(entry.index) if port else []
-        start = next((each for each in before if runs_in_background(command_of(each)) and port in command_of(each)), None)
-        if start is None or any(_ENDS.search(command_of(each)) for each in before if each.index > start.index):
-            continue
-        shown = next((each for each in before if each.index >= start.index and port in evidence.line(each, _TAKEN)), None)
-        if shown is not None:
-            line = evidence.line(shown, _TAKEN)
-            own = f"{code(command_of(start), 90)}, which {evidence.maker(start)} started{clock(start.ts)},"
-            cause = (
-                f"{capital(subject(entry))} is answered by another process: {own} did not get port {port}, "
-                f"{quote_match(_TAKEN, line)}, as {evidence.source(shown)} shows."
-            )
-            other = _next_port(port)
-            step = (
-                f"See what holds port {port} with `ss -ltnp`, and leave that alone unless it is yours. Start yours on another"
-                f" port, such as {other}, and send the request there; if it must be {port}, ask the user."
-            )
-            return diagnosis(
-                KIND, cause, step, evidence.quote(shown, line), evidence.quote(entry),
-                check="The log of yours must say that it listens, before you send the request.",
-            )  # fmt: skip
     return None
 
 

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from ctxmgr.diagnose.classes.waiting.lock_holders import (
     diagnose_asking_holder,
     diagnose_open_transaction,
-    diagnose_taker,
-    find_listed_number,
     find_open_prompt,
     find_open_transaction,
-    find_taker,
 )
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, Message, call_input, clock, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, runs_in_background, split_command
 from ctxmgr.diagnose.evidence.files import Content
 from ctxmgr.diagnose.evidence.interactive_commands import find_command_wait
-from ctxmgr.diagnose.evidence.items import list_items
 from ctxmgr.diagnose.evidence.messages import user_sentences
-from ctxmgr.diagnose.evidence.texts import capital, code, first_group, plain_name, quote_match, text_of
+from ctxmgr.diagnose.evidence.texts import code, first_group, plain_name, quote_match, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
-from ctxmgr.types.finding import Confidence, Diagnosis, Quote
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "waitingOnLock"
@@ -47,7 +42,6 @@ _LOCKED = lazy_pattern(
     r"|being edited by|(?:status|code|http)\W{1,4}423\b|\"(?:locked|document_?locked|resource_?locked|lock_?conflict)\"",
     re.IGNORECASE,
 )
-_BUSY = lazy_pattern(r"\bis (?:currently |already )?(?:in use|busy|taken|occupied)\b|\b(?:RESOURCE_|DEVICE_)?BUSY\b|\bIN_USE\b")
 _FILE = lazy_pattern(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|\.pid|lock\.json|lockfile|/lock))(?![\w/-])")
 _DATABASE = lazy_pattern(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
 # Terraform shows the holder of a locked state as `Who: me@host`.
@@ -70,11 +64,6 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if match is not None:
             line = evidence.line(entry, _LOCKED)
             return _diagnose_refusal(evidence, entry, said, line)
-        taker = find_taker(evidence, entry, said) if _BUSY.search(said) else None
-        if taker is not None:
-            often = _describe_times(evidence, entry) or ","
-            cause = f"{call_phrase(entry, 90)} fails{often} because it is in use: {quote_match(_BUSY, said)}."
-            return diagnose_taker(evidence, taker, cause, [evidence.quote(entry)])
     for entry in evidence.open_calls:
         said = evidence.output_so_far(entry)
         if _LOCKED.search(said) and command_of(entry):
@@ -96,17 +85,11 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
     quotes = [evidence.quote(entry, line)]
     holder = _find_holder(evidence, entry, lock) or _find_started_holder(evidence, entry, lock)
     # A call in the record is the surest holder. The answer's own words come second.
-    if holder is not None:
-        return _diagnose_own_holder(evidence, holder, lock, cause, quotes)
+    if holder is not None and _shows_as_holder(evidence, holder, lock):
+        return _diagnose_own_holder(evidence, holder, cause, quotes)
     begun = find_open_transaction(evidence, entry, lock)
     if begun is not None:
         return diagnose_open_transaction(evidence, begun, cause, quotes)
-    taker = find_taker(evidence, entry, said)
-    if taker is not None:
-        return diagnose_taker(evidence, taker, cause, quotes)
-    named_holder = _find_holder_in_members(said) or _find_holder_in_words(said)
-    if named_holder is not None:
-        return diagnosis(KIND, f"{cause} {named_holder.cause}", named_holder.step, *quotes, confidence=named_holder.confidence)
     who = _WHO.search(said)
     if who is not None:
         name = code(who.group(1), 60)
@@ -115,18 +98,16 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
             " (`force-unlock`) unless the user says so."
         )
         return diagnosis(KIND, f"{cause} The message names who holds it, {name}.", step, *quotes)
-    return _diagnose_process_holder(evidence, said, lock, cause, quotes) or _diagnose_file_holder(
+    return _diagnose_process_holder(evidence, said, lock, cause, quotes) or _diagnose_unknown_holder(
         evidence, entry, lock, cause, quotes
     )
 
 
-def _diagnose_own_holder(evidence: Evidence, holder: EntryView, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis:
+def _diagnose_own_holder(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
     """Say which call that was left running holds the lock, and what that call waits for."""
-    if not _shows_as_holder(evidence, holder, lock):
-        return _diagnose_likely_holder(evidence, holder, lock, cause, quotes)
     cause += f" {_describe_own_holder(evidence, holder)}."
     quotes.append(evidence.quote(holder, command_of(holder)))
-    number = _find_process_number(holder) or find_listed_number(evidence, holder)
+    number = _find_process_number(holder)
     which = f"process {number}, {code(command_of(holder), 80)}" if number else code(command_of(holder), 90)
     shown = _find_output_place(evidence, holder)
     waits = find_command_wait(command_of(holder))
@@ -159,22 +140,6 @@ def _shows_as_holder(evidence: Evidence, holder: EntryView, lock: str | None) ->
         or find_command_wait(command_of(holder)) is not None
         or _find_started_holder(evidence, evidence.recent[-1], lock) is holder
     )  # fmt: skip
-
-
-def _diagnose_likely_holder(
-    evidence: Evidence, holder: EntryView, lock: str | None, cause: str, quotes: list[Quote]
-) -> Diagnosis:
-    """Say which call may hold the lock, if the record does not show whether it still runs."""
-    call = code(command_of(holder), 80)
-    file = code(lock, 80) if lock and plain_name(lock) else "the lock"
-    cause += f" The record does not show who holds it. {call}, started{clock(holder.ts)}, may still run."
-    step = (
-        f"See with `pgrep -af` whether a process of that program runs. If it does, wait until it has ended, and then run this"
-        f" once more; if none does, {file} is left over: ask the user whether it may be removed."
-    )
-    quotes.append(evidence.quote(holder, command_of(holder)))
-    check = "No such process may run when you run it again."
-    return diagnosis(KIND, cause, step, *quotes, check=check, confidence="medium")
 
 
 _PLAIN = lazy_pattern(r"[A-Za-z]{4,30}")
@@ -227,25 +192,20 @@ def _diagnose_process_holder(
     return None
 
 
-def _diagnose_file_holder(evidence: Evidence, entry: EntryView, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis:
-    """Say which other program uses the lock, if its source was read; else that its holder must be found."""
-    # A program that uses the lock's file is a weaker hint than a process number.
-    user = _find_locking_program(evidence, entry, lock) if lock else None
-    if user is not None:
-        program, shown = user
-        cause += f" {capital(evidence.source(shown))} shows that {code(program, 60)} takes it too."
-        step = (
-            f"See with `pgrep -af` whether {code(program, 60)} runs: if it does, wait until it has ended, then run this once"
-            " more. If it does not, ask the user before you remove the lock."
-        )
-        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), confidence="medium")
+def _diagnose_unknown_holder(
+    evidence: Evidence, entry: EntryView, lock: str | None, cause: str, quotes: list[Quote]
+) -> Diagnosis:
+    """Say that the holder of the lock must be found."""
     # The table knows locks that are none: a mount point in use, a limit of processes, a missing right to the lock's file.
     if (known := known_error(KIND, evidence, late=False)) is not None:
         return known
     what = f" {code(lock, 80)}" if lock and plain_name(lock) else ""
     # A lease that a tool grants has neither a process nor a file.
     if not what and not command_of(entry):
-        step = "See who has it, and until when, with the call that shows it; do other work until it is given back."
+        step = (
+            "See who has it, and until when, in the answer or with the call that shows it; do other work until it is given"
+            " back."
+        )
         return diagnosis(
             KIND, cause, step, *quotes, check="Its state must say that it is free before you try again.", confidence="medium"
         )
@@ -254,64 +214,6 @@ def _diagnose_file_holder(evidence: Evidence, entry: EntryView, lock: str | None
         " lock."
     )
     return diagnosis(KIND, cause, step, *quotes, check="The lock must be free before you run it again.", confidence="medium")
-
-
-class _Holder(NamedTuple):
-    """Who holds the refused thing, or until when, according to the answer."""
-
-    cause: str
-    step: str
-    confidence: Confidence = "high"
-
-
-_HOLDER = lazy_pattern(
-    r"(?:lock_?)?(?:holder|owner)$|(?:held|locked|claimed|leased|reserved|checked_?out|used|edited|opened)_?(?:by|to)$"
-    r"|(?:lock|checkout|lease|reservation)_?(?:owner|user|holder)$|^by$",
-    re.IGNORECASE,
-)
-_UNTIL = lazy_pattern(r"until|expires|expiry|ends_?at|available_?(?:at|from)|unlocks|lease_?end", re.IGNORECASE)
-_NAME = lazy_pattern(r"@?[A-Za-z][\w.@'-]{1,40}(?: [A-Z][\w.'-]{1,30}){0,2}")
-_MOMENT = lazy_pattern(r"(?:\d{4}-\d\d-\d\d)?[T ]?(?:\d{1,2}:\d\d[\d:.]{0,10} ?(?:Z|UTC|[+-]\d\d:?\d\d)?)?")
-
-
-def _find_holder_in_members(said: str) -> _Holder | None:
-    """Return the holder and the end of the lock, from the members of a structured answer."""
-    fields = [each for item in list_items(said) for each in item.fields.items()] if "{" in said else []
-    who = next((value for name, value in fields if _HOLDER.search(name) and _NAME.fullmatch(value)), "")
-    until = next((value for name, value in fields if _UNTIL.search(name) and value and _MOMENT.fullmatch(value)), "")
-    # Without a name or a time, the members do not help.
-    return _describe_holder(who, until) if who or until else None
-
-
-_IN_WORDS = lazy_pattern(
-    r"(?:leased|locked|claimed|held|reserved|checked out|taken|assigned) (?:by|to) (?P<who>@?[A-Za-z][\w.@-]{1,40}(?<![.@-]))"
-    r"(?: (?:until|till|up to) (?P<until>\d{4}-\d\d-\d\d[T ]?[\d:]{0,8}Z?|\d{1,2}:\d\d))?"
-)
-
-
-def _find_holder_in_words(said: str) -> _Holder | None:
-    """Return the holder and the end of the lock, from the refusing sentence: "C-17 is leased by mara until 16:30"."""
-    match = _IN_WORDS.search(said)
-    # The holder is a program or another call, which can't be asked.
-    if match is None or not (match.group("until") or re.search(r"[\d@_-]", match.group("who"))) or _PID.search(said):
-        return None
-    return _describe_holder(match.group("who"), match.group("until") or "")._replace(confidence="medium")
-
-
-def _describe_holder(who: str, until: str) -> _Holder:
-    """Return the holder and the end of the lock as sentences. One of the two may be empty."""
-    cause = " ".join(
-        each
-        for each in (f"{code(who, 40)} holds it" if who else "It is held", f"until {code(until, 40)}" if until else "")
-        if each
-    )
-    ask = f"ask {code(who, 40)} to give it back" if who else ""
-    wait = f"wait until {code(until, 40)}" if until else ""
-    step = (
-        f"{capital(' or '.join(each for each in (ask, wait) if each))}, then make this call once; do other work"
-        " meanwhile. Do not break the lock."
-    )
-    return _Holder(f"{cause}.", step)
 
 
 def _find_process_number(holder: EntryView) -> str | None:
@@ -339,21 +241,6 @@ def _find_output_place(evidence: Evidence, holder: EntryView) -> str | None:
     return evidence.source(look) if look is not None else None
 
 
-def _find_locking_program(evidence: Evidence, entry: EntryView, lock: str) -> tuple[str, EntryView] | None:
-    """Return another program whose source names the lock's file, and the call that showed the source."""
-    name = lock.rpartition("/")[2]
-    for other in evidence.latest_before(entry.index):
-        if other.status != "ok" or len(name) <= len(".lock") or name not in evidence.text(other):
-            continue
-        for program in re.findall(r"[\w./-]{2,80}\.(?:py|sh|js|ts|rb|pl)\b", call_input(other)):
-            # A program that fails itself is the waiting one.
-            if plain_name(program) and not any(
-                program.rpartition("/")[2] in call_input(each) for each in evidence.failing_calls
-            ):
-                return program, other
-    return None
-
-
 def _find_failed_lookup(evidence: Evidence, number: str, lock: str | None) -> EntryView | None:
     """Return the look-up that found no process with that number, or with the number in the lock's file; else None."""
     named = re.compile(rf"\b(?:ps|pgrep|kill|pidof)\b[^\n]{{0,80}}\b{number}\b")
@@ -376,20 +263,11 @@ def _find_failed_lookup(evidence: Evidence, number: str, lock: str | None) -> En
 
 
 def _diagnose_open_call(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say which lock an open call waits for, according to its own words or to its program's source."""
+    """Say which lock an open call waits for, if its command names it."""
     command = command_of(entry)
-    if not command:
-        return None
     # flock names its file on the command line.
     asked = _FILE.search(command) if re.search(r"\bflock\b|\blockfile\b", command) else None
-    if asked is not None:
-        return _explain_awaited_lock(evidence, entry, asked.group(1), None, command)
-    for content, lock, named in _list_named_locks(evidence, entry):
-        waiting = _find_waiting_line(content.lines, named)
-        # A program may name a lock without ever waiting for it.
-        if waiting is not None:
-            return _explain_awaited_lock(evidence, entry, lock, content.entry, waiting)
-    return None
+    return None if asked is None else _explain_awaited_lock(evidence, entry, asked.group(1))
 
 
 def _list_named_locks(evidence: Evidence, entry: EntryView) -> Iterator[tuple[Content, str, str]]:
@@ -403,24 +281,10 @@ def _list_named_locks(evidence: Evidence, entry: EntryView) -> Iterator[tuple[Co
                 break
 
 
-def _find_waiting_line(lines: Sequence[str], named: str) -> str | None:
-    """Return the line of a program that waits for the lock, or None if there is none."""
-    variable = re.match(r"\s*(?:export |const |let |var )?(\w{2,40})\s*=", named)
-    words = re.compile(
-        rf"\b(?:while|until|wait|sleep|acquire|flock)\b.{{0,80}}\b{variable.group(1) if variable else 'lock'}\b",
-        re.IGNORECASE,
-    )
-    return next((line for line in lines[:2_000] if words.search(line)), None)
-
-
-def _explain_awaited_lock(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | None, line: str) -> Diagnosis:
+def _explain_awaited_lock(evidence: Evidence, entry: EntryView, lock: str) -> Diagnosis:
     command = command_of(entry)
     cause = f"{code(command, 90)}{start_clause(entry)} has not returned: it waits for the lock {code(lock, 80)}."
     quotes = [evidence.quote(entry, command)]
-    if shown is not None:
-        source = evidence.source(shown)
-        cause += f" {capital(source)} shows {code(line.strip(), 100)}."
-        quotes.append(evidence.quote(shown, line))
     holder = _find_holder(evidence, entry, lock)
     if holder is not None:
         cause += f" {_describe_own_holder(evidence, holder)}."
@@ -432,18 +296,12 @@ def _explain_awaited_lock(evidence: Evidence, entry: EntryView, lock: str, shown
             else f"Stop this call. {_ask_to_end(evidence, holder, holder_text)}, and run yours once more when it has ended."
         )
         return diagnosis(KIND, cause, step, *quotes, check="Make sure the holder is gone before you run it again.")
-    seen = _find_listing(evidence, entry, lock)
-    if seen is not None:
-        cause += f" The file was there already{clock(seen.ts)}, before the call."
-        quotes.append(evidence.quote(seen))
     name = lock if plain_name(lock) else "the lock file"
     step = (
         f"Stop the call. Look at {code(name, 80)} and find out which process holds it, with `fuser` or `ps`; if none does, ask"
         " the user whether it may be removed. Run the call again only with a time limit."
     )
-    return diagnosis(
-        KIND, cause, step, *quotes, check="It must return within the limit.", confidence="high" if seen else "medium"
-    )
+    return diagnosis(KIND, cause, step, *quotes, check="It must return within the limit.", confidence="medium")
 
 
 def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
@@ -519,21 +377,6 @@ def _find_started_holder(evidence: Evidence, entry: EntryView, lock: str | None)
     numbers = {number for other in looks for number in re.findall(r"\b\d{2,8}\b", evidence.text(other)[:2_000])}
     started_calls = (each for each in evidence.entries_before(entry.index) if _may_hold(evidence, each))
     return next((each for each in started_calls if numbers & set(re.findall(r"\b\d{2,8}\b", evidence.text(each)[:200]))), None)
-
-
-def _find_listing(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None:
-    name = lock.rpartition("/")[2]
-    # A short name occurs in any listing.
-    if len(name) < 5:
-        return None
-    for other in evidence.latest_before(entry.index):
-        if (
-            other.status == "ok"
-            and re.match(r"\s*(?:ls|find|tree|stat|cat)\b", command_of(other))
-            and name in evidence.text(other)
-        ):
-            return other
-    return None
 
 
 def _ask_to_end(evidence: Evidence, holder: EntryView, what: str) -> str:

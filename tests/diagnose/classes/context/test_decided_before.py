@@ -66,19 +66,6 @@ def test_a_question_to_nobody_is_settled_by_a_document_that_was_read(answer: obj
     require_told(known, decided_before.KIND, ["0012-webhook-retries.md", "delay queue"], ["0012-webhook-retries.md", "queue"])
 
 
-def test_questions_in_other_words_are_counted_together() -> None:
-    """Who asks the same in new words each time, asks it again all the same."""
-    other = {"question": "Webhooks that failed: cron, queue or topic?"}
-    known = evidence(
-        read("docs/adr/0012-webhook-retries.md", RULING),
-        Call("ask_human", other, "No reply yet."),
-        Call("ask_human", ASKED, {"answered": False}),
-        loop=2,
-    )
-
-    require_told(known, decided_before.KIND, ["2 times", "delay queue"], ["0012-webhook-retries.md"])
-
-
 def test_a_document_gives_no_permission() -> None:
     """What a person has to allow is not decided by a text on the same subject."""
     asked = {"question": "May I delete the delay queue of failed webhooks, or the dead letter topic?"}

@@ -5,27 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.diagnose import diagnose
-from ctxmgr.diagnose.classes.refusals import constraint_broken
-from ctxmgr.diagnose.evidence import Evidence
 from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, require_told
 
 THRICE = 3
-
-
-SAID: list[tuple[str, Evidence, list[str], list[str]]] = [
-    (
-        "only one folder",
-        evidence(Said("Only change files in src/."), *[edit("tests/test_a.py", "a", "b")] * THRICE),
-        ["Only change files in src/."],
-        ["Leave that alone"],
-    ),
-]
-
-
-@pytest.mark.parametrize(("known", "cause", "step"), [each[1:] for each in SAID], ids=[each[0] for each in SAID])
-def test_a_cause_is_known_in_other_words(known: Evidence, cause: list[str], step: list[str]) -> None:
-    """Cause and next step are named as well where another client or tool tells them."""
-    require_told(known, constraint_broken.KIND, cause, step)
 
 
 KEEP = "The files in release/notes/ stay as they are; each change comes in a new file of its own with the next number."
@@ -55,7 +37,7 @@ STATUS = " M src/a.py\n M vendor/lib.py"
 REFUSED = failed("git commit -am Rename", "pre-commit: rejected, this touches what is not yours")
 
 
-@pytest.mark.parametrize("rule", ["Keep vendor/ untouched.", "Never change anything in vendor/.", "Only change files in src/."])
+@pytest.mark.parametrize("rule", ["Keep vendor/ untouched.", "Leave vendor/ as it is."])
 def test_a_refused_commit_with_files_that_must_stay_is_told_to_restore_them(rule: str) -> None:
     """The changed files under the user's rule are named from the last look with git."""
     change = bash("sed -i s/a/b/ src/*.py vendor/*.py")

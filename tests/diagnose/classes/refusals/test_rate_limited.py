@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.diagnose.classes.refusals import rate_limited
 from ctxmgr.diagnose.evidence import Evidence
-from tests.diagnose.build import Call, Said, bash, evidence, failed, read, require_told
+from tests.diagnose.build import Call, bash, evidence, failed, read, require_told
 
 THRICE = 3
 
@@ -62,16 +62,6 @@ def test_an_endpoint_for_one_thing_or_one_that_was_used_is_no_other_way() -> Non
     assert told is not None
     assert "/v2/" not in told.cause
     assert told.next_step.startswith("Wait 3000 seconds")
-
-
-@pytest.mark.parametrize(("due", "late"), [("10:20", True), ("18:00", False), ("09:00", False)])
-def test_a_wait_beyond_the_time_that_the_user_named(due: str, late: bool) -> None:
-    """The user is to know at once that the wait ends too late."""
-    told = rate_limited.diagnose(evidence(Said(f"I need the list by {due}."), *[REFUSED] * THRICE))
-
-    assert told is not None
-    assert ("the user named" in told.cause) == late
-    assert told.next_step.startswith("Tell the user now") == late
 
 
 SPEC = """paths:

@@ -72,36 +72,11 @@ def test_prose_in_a_current_object_is_not_repeated() -> None:
     assert "ignore all" not in told.cause + told.next_step
 
 
-def test_a_table_of_members_is_a_description() -> None:
-    """A page that lists names, types and which are required describes the call as well."""
-    rows = ["Parameter | Type | Required", "---|---|---", "sku | string | yes", "amount | integer | yes", "depot | string | no"]
-    table = "\n".join(f"| {row} |" for row in rows)
-    known = evidence(Call("docs_read", {"page": "orders"}, table), *[_order(sku="A-7", count=3, depot="north")] * 3)
-
-    require_told(known, "schemaRefused", ["lacks `amount`", "has `count`"], ["`amount` (integer) in place of `count`"])
-
-
 def test_a_schema_file_with_numbered_lines_is_a_description() -> None:
     """Its lines are those of the file."""
     known = evidence(read("order.schema.json", json.dumps(_SCHEMA, indent=1)), *[_order(sku="A-7", count=3, depot="north")] * 3)
 
     require_told(known, "schemaRefused", ["lacks `amount`"], ["in place of `count`"])
-
-
-def test_existing_objects_show_the_names_of_their_kind() -> None:
-    """A name that none of them has stands in place of the one that they have."""
-    listed = Call("shop_list", {}, {"orders": [{"id": 7, "sku": "A-1", "amount": 2, "depot": "north"}]})
-    known = evidence(listed, *[_order(sku="A-7", count=3, depot="north")] * 3)
-
-    require_told(known, "schemaRefused", ["has no `count`", "`amount`"], ["`amount` in place of `count`"])
-
-
-def test_objects_of_another_server_show_nothing() -> None:
-    """The same names may mean other things there."""
-    listed = Call("mail_list", {}, {"orders": [{"id": 7, "sku": "A-1", "amount": 2, "depot": "north"}]})
-    told = diagnose(evidence(listed, *[_order(sku="A-7", count=3, depot="north")] * 3))
-
-    assert told is None or "in place of" not in told.next_step
 
 
 def test_the_description_of_another_tool_demands_nothing() -> None:

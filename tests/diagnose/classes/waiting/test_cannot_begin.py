@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.diagnose import diagnose
 from ctxmgr.diagnose.classes.waiting import cannot_begin
-from tests.diagnose.build import Call, Said, bash, evidence, read, require_told
+from tests.diagnose.build import Call, Said, bash, evidence, require_told
 
 
 def test_the_value_made_of_the_same_parts_is_offered() -> None:
@@ -69,25 +69,6 @@ def test_the_same_answer_again_and_again(shown: dict[str, object], switch: str) 
     assert (told is not None) == bool(switch)
     assert told is None or switch in told.cause
     assert told is None or "alike" in told.cause
-
-
-JOBS = """jobs:
-  ledger-export:
-    every: 1h
-    enabled: false
-  stock-export:
-    every: 1h
-    metrics:
-      enabled: false
-"""
-
-
-@pytest.mark.parametrize(("job", "switch"), [("ledger-export", True), ("stock-export", False)])
-def test_a_block_of_a_configuration_has_the_switch(job: str, switch: bool) -> None:
-    """The members of a block belong to its name; those of a block within do not."""
-    told = cannot_begin.diagnose(evidence(read("conf/jobs.yaml", JOBS), *[bash(f"jobctl runs {job}", "no runs so far")] * 5))
-
-    assert (told is not None and f"`enabled: false` for `{job}`" in told.cause) == switch
 
 
 def test_an_open_call_waits_for_what_is_held() -> None:

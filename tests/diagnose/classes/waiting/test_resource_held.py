@@ -37,23 +37,6 @@ def test_another_agents_server_is_not_ours() -> None:
     assert "kill" not in told.next_step
 
 
-def test_a_server_that_did_not_get_its_port_is_not_what_answers() -> None:
-    """The log of the own server says that the port was taken, so the answers are another program's."""
-    begun = bash("hypercorn app:api --bind 127.0.0.1:9090 > api.log 2>&1 &", "[1] 77")
-    log = bash("cat api.log", "OSError: [Errno 98] address already in use ('127.0.0.1', 9090)")
-    call = bash("curl -s 127.0.0.1:9090/ready", "<html>It works!</html>")
-    told = diagnose(evidence(begun, log, call, call, call))
-
-    assert told is not None
-    assert told.kind == "resourceHeld"
-    assert "answered by another process" in told.cause
-    assert "hypercorn" in told.cause
-
-    again = bash("hypercorn app:api --bind 127.0.0.1:9090 > api.log 2>&1 &", "[1] 78")
-    other = diagnose(evidence(begun, log, again, call, call, call))
-    assert other is None or other.kind != "resourceHeld"
-
-
 NOTE = """# Local services
 9200 is the shared index of the QA team, do not stop it. Ports 9210 to 9219 are free for developers.
 """
@@ -88,17 +71,3 @@ def test_a_script_takes_the_port_as_its_argument() -> None:
     call = failed("sh up.sh", "error: address already in use")
 
     require_told(evidence(shown, call, call, call), "resourceHeld", ["6060", "Ines"], ["`up.sh 6070`"])
-
-
-def test_a_failed_start_is_the_subject_of_side_calls() -> None:
-    """Builds that work do not hide that the start found its port taken; a start that worked since does."""
-    start = failed("flask run", "Address already in use\nPort 5000 is in use by another program.")
-    side = [bash("make pages", "built 3 pages")] * 5
-    told = diagnose(evidence(start, *side))
-
-    assert told is not None
-    assert told.kind == "resourceHeld"
-    assert "`flask run` can't start" in told.cause
-
-    other = diagnose(evidence(start, bash("flask run --port 5001 &", "Running on http://127.0.0.1:5001"), *side))
-    assert other is None or other.kind != "resourceHeld"
