@@ -456,4 +456,10 @@ def _describe_call(evidence: Evidence, step: EntryView) -> str:
     if _PLAIN.fullmatch(command):
         return code(command, 56)
     # A search for another pattern in the same folder is another call.
-    return f"the {subject(step, evidence.name)}" if path else f"the {tool_phrase(step)} call"
+    if path:
+        return f"the {subject(step, evidence.name)}"
+    # With other arguments the same tool may have worked.
+    works = evidence.has_failed(step) and any(
+        each.action == step.action and evidence.has_succeeded(each) for each in evidence.recent
+    )
+    return f"{'this' if works else 'the'} {tool_phrase(step)} call"

@@ -244,7 +244,7 @@ def _explain_note(kind: str, evidence: Evidence, entry: EntryView, note: _Note, 
     names = [name for name in _list_untried(shown, given_text) if name.casefold() not in tried or not _LABEL.fullmatch(name)]
     names = names[:_MAX_NAMES]
     holds = f" ({join_names(names)})" if names else ""
-    step = f"Look again at that note{holds}, and go by it where it fits the task: no failing call has."
+    step = f"Look again at that note{holds}, and go by it where it fits the task."
     return diagnosis(
         kind, cause, step, evidence.quote(note.entry, note.text), evidence.quote(entry),
         check="What that call was to do must be done.", confidence="medium",

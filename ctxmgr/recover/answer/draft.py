@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from ctxmgr.base.light_dataclass import dataclass, field, replace
+from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose import CauseExplanation, Evidence, explain, explain_contrast, messages_of
 from ctxmgr.diagnose.ending import find_ending
 from ctxmgr.diagnose.next_looks import is_flaky
@@ -196,7 +197,11 @@ def _find_calls(evidence: Evidence, found: Diagnosis) -> tuple[list[EntryView], 
         return [], 0
     failed = evidence.has_failed(calls[0])
     same = calls[:1] if failed else calls  # different commands that run one program and get the same answer
-    count = sum(evidence.has_failed(each) == failed for call in same for each in evidence.equal_calls(call))
+    said = mask_volatile(evidence.text(calls[0]))
+    count = sum(
+        evidence.has_failed(each) if failed else mask_volatile(evidence.text(each)) == said
+        for call in same for each in evidence.equal_calls(call)
+    )  # fmt: skip
     return (same if failed or found.kind != "unknown" else []), count  # otherwise it is not certain that anything is wrong
 
 

@@ -376,7 +376,8 @@ def _known_facts(given: PromptInput, room: int, shown: ShownText) -> list[str]:
         most = each.most or (max(_QUOTE, room // (most_quotes - len(lines))) if unknown else _QUOTE)
         most = min(most, room - len(each.source) - 12)
         text = "\n".join(part for part in (each.call, news) if part)
-        source = "And" if each.source == last else each.source if len(text) <= most else each.source.removesuffix(_ENTIRE)
+        entire = news.count("…") == each.text.count("…") and len(text) <= most
+        source = "And" if each.source == last else each.source if entire else each.source.removesuffix(_ENTIRE)
         block = f"{source}:\n{fence_text(text, most)}"
         if not news or len(block) > room:
             continue

@@ -44,15 +44,17 @@ HOSTILE = (
 MARKS = ("zorg", "evil", "approved", "ignore all")
 
 
-STRANGERS, LATER, THIRD, FOURTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH = (
+STRANGERS, LATER, THIRD, FOURTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH = (
     FOLDER / f"strangers{name}.jsonl.gz"
-    for name in ("", "_later", "_third", "_fourth", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth", "_eleventh")
-)
-UNSEEN, UNSEEN_SIXTH, UNSEEN_SEVENTH, UNSEEN_EIGHTH, UNSEEN_NINTH, UNSEEN_TENTH, UNSEEN_ELEVENTH = (
+    for name in (
+        "", "_later", "_third", "_fourth", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth", "_eleventh", "_twelfth",
+        "_thirteenth",
+    )
+)  # fmt: skip
+UNSEEN, UNSEEN_SIXTH, UNSEEN_SEVENTH, UNSEEN_EIGHTH, UNSEEN_NINTH, UNSEEN_TENTH, UNSEEN_ELEVENTH, UNSEEN_THIRTEENTH = (
     FOLDER / f"strangers{name}_unseen.jsonl.gz"
-    for name in ("", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth", "_eleventh")
+    for name in ("", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth", "_eleventh", "_thirteenth")
 )
-TWELFTH = FOLDER / "strangers_twelfth.jsonl.gz"
 GENERAL = {"knownError", "statedReason"}
 """Kinds that read what any tool says: what they say beside a class that knows more must be true, and may be said."""
 
@@ -223,8 +225,9 @@ def test_the_tuning_set_is_answered(names: list[str]) -> None:
         (NINTH, 0.7, 35, 0),
         (TENTH, 0.25, 37, 0),
         (ELEVENTH, 0.2, 37, 0),
+        (THIRTEENTH, 0.7, 24, 0),
     ],
-    ids=["first", "later", "third", "fourth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh"],
+    ids=["first", "later", "third", "fourth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "thirteenth"],
 )
 def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stuck: int, healthy: int) -> None:
     """So many logs of an archive have cause and next step; nothing false is said, of the healthy ones neither.
@@ -250,6 +253,7 @@ def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stu
         pytest.param(UNSEEN_NINTH, 29, 14, 2, id="ninth", marks=pytest.mark.slow),
         pytest.param(UNSEEN_TENTH, 27, 13, 1, id="tenth", marks=pytest.mark.slow),
         pytest.param(UNSEEN_ELEVENTH, 27, 9, 0, id="eleventh", marks=pytest.mark.slow),
+        pytest.param(UNSEEN_THIRTEENTH, 24, 11, 0, id="thirteenth", marks=pytest.mark.slow),
         pytest.param(TWELFTH, 10, 3, 1, id="twelfth", marks=pytest.mark.slow),  # of 410 to 445 entries each
     ],
 )
