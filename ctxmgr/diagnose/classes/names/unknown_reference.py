@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.classes.names.moved_names import find_moved_name
-from ctxmgr.diagnose.classes.names.table_definitions import CREATED, list_columns
+from ctxmgr.diagnose.classes.names.moved_names import CREATED, find_moved_name, list_columns
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, split_command
 from ctxmgr.diagnose.evidence.files import is_file_name

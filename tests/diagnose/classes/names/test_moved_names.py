@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.diagnose import diagnose
+from ctxmgr.diagnose.classes.names.moved_names import list_definitions
 from tests.diagnose.build import Call, bash, evidence, failed, require_told
 
 BASE = "CREATE TABLE parcel(id int, carrier text, booked_at text);\nCREATE TABLE promise(parcel_id int, window_to text);"
@@ -84,3 +85,13 @@ def test_a_word_about_something_else_tells_nothing_of_the_column(text: str) -> N
 
     assert told is None or ("says of" not in told.cause and "SELECT p.booked_at" not in told.next_step)
     assert told is None or "Use `booked_at`" not in told.next_step
+
+
+def test_views_and_tables_are_told_with_their_columns() -> None:
+    """Names after AS, no keys and constraints, and commas within brackets separate nothing."""
+    text = (
+        'CREATE TABLE IF NOT EXISTS "leg"(id INTEGER PRIMARY KEY, price DECIMAL(8, 2), FOREIGN KEY (id) REFERENCES a(id));\n'
+        "create or replace view v_leg as select l.id, max(l.price, 0) AS most FROM leg l;\nSELECT 1;"
+    )
+
+    assert list(list_definitions(text)) == [("v_leg", ["id", "most"]), ("leg", ["id", "price"])]
