@@ -19,7 +19,8 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.items import find_objects
-from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
+from ctxmgr.diagnose.evidence.messages import forbids, split_sentences
+from ctxmgr.diagnose.evidence.texts import ORDERS, agent_name, capital, code, join_names, plain_name
 from ctxmgr.diagnose.related.arguments import Alternative, compare_arguments, find_last_resorts, mask_digits
 from ctxmgr.diagnose.related.newer_names import find_newer_name
 from ctxmgr.log.ids import parse_time
@@ -61,8 +62,9 @@ def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alt
     """Yield what the record offers instead of what calls were refused, the surest first."""
     yield from compare_arguments(evidence, steps)
     for find in (
-        find_newer_name, _find_other_field, _find_value_in_form, _find_own_holder, _find_free_sibling, _find_sibling_free_then,
-        _find_place_with_room, _find_expired_certificate, _find_installed_version, _find_other_release, _find_advised_tool,
+        find_newer_name, _find_other_field, _find_value_in_form, _find_own_holder, _find_leave_to_release, _find_free_sibling,
+        _find_sibling_free_then, _find_place_with_room, _find_expired_certificate, _find_installed_version,
+        _find_other_release, _find_advised_tool,
     ):  # fmt: skip
         if (found := find(evidence, steps)) is not None:
             yield found
@@ -139,6 +141,37 @@ def _find_own_holder(evidence: Evidence, steps: Sequence[EntryView]) -> Alternat
             f"{code(name, 40)}, which the answer names, is your own: {evidence.source(other)} made it.",
             f"Use {code(name, 40)}, or release it, before you make the call again.",
         )
+    return None
+
+
+_LEAVE = lazy_pattern(
+    r"(?i)\b(?:may|can|feel free|free to|works? for|safe to|fine to|okay? to|anyone|anybody|any of (?:us|you)|everyone)\b"
+)
+_RELEASE = lazy_pattern(
+    r"(?i)(?<![\w./-])([a-z]\w{0,20}[._-])?(?:end|release|unlock|close|check_?in|free|cancel|discard|abort)(?:[._-]?[a-z]\w{0,20})?"
+)
+"""A tool that gives free what somebody holds: `docs.end_session`, `unlock_file`."""
+
+
+def _find_leave_to_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the tool with which others may release what a call finds held, as somebody else said in a message about it."""
+    names = [each for each in _NAME.findall(call_input(steps[0])) if plain_name(each)]
+    for message in reversed(evidence.messages) if names and _HELD.search(evidence.text(steps[0])[:_MOST_TEXT]) else ():
+        name = next((each for each in names if each in message.text), None)
+        if name is None or message.by == "program" or message.who == steps[0].agent:
+            continue
+        for sentence in split_sentences(message.text):
+            fair = _LEAVE.search(sentence) and not (ORDERS.search(sentence) or forbids(sentence) or sentence.endswith("?"))
+            tools = [match[0] for match in _RELEASE.finditer(sentence) if {"_", "."} & {*match[0]} or "-" in match[0]]
+            if fair and tools and plain_name(tools[0]):
+                who = "the user" if message.by == "user" else agent_name(message.who)
+                said = f"what {who} said{clock(message.at)}"
+                return Alternative(
+                    f"{capital(said)} about {code(name, 40)} names {code(tools[0], 60)} to release it.",
+                    f"See who holds {code(name, 40)}; if it is what {who} spoke of, release it with {code(tools[0], 60)}, and"
+                    " make the call again.",
+                    alone=True,
+                )
     return None
 
 

@@ -245,3 +245,29 @@ def test_a_certificate_that_had_expired_is_named(end: str, error: str, said: boo
 
     assert ("`testdata/server.pem` was valid until" in told.cause) == said
     assert told.next_step.startswith("Renew `testdata/server.pem`; the target `testcerts`") == said
+
+
+@pytest.mark.parametrize(
+    ("said", "who", "tool"),
+    [
+        ("PLAN-2701 is saved. If I left it open: docs.end_session works for any of us.", "planner", "docs.end_session"),
+        ("You may unlock_file on PLAN-2701, I am through with it.", "user", "unlock_file"),
+        ("PLAN-2702 is saved. If I left it open: docs.end_session works for any of us.", "planner", ""),
+        ("Never use docs.end_session on PLAN-2701, even if anyone may.", "planner", ""),
+        ("PLAN-2701 is saved, and anyone may read it.", "planner", ""),
+        ("PLAN-2701: perhaps docs.end_session works for any of us.", "main", ""),
+    ],
+)
+def test_leave_to_release_what_is_held_is_told(said: str, who: str, tool: str) -> None:
+    """Somebody else said in a message about the thing that others may, and with which tool."""
+    told = answer(Said(said, who), *refused("docs.write", {"doc": "PLAN-2701"}, "RESOURCE_BUSY"))
+
+    assert ("to release it" in told.cause) == bool(tool)
+    assert not tool or f"release it with `{tool}`" in told.next_step
+
+
+def test_leave_to_release_counts_for_what_is_held_alone() -> None:
+    """A refusal for another reason is not mended by it."""
+    leave = Said("PLAN-2701 is saved. If I left it open: docs.end_session works for any of us.", "planner")
+
+    assert "to release it" not in answer(leave, *refused("docs.write", {"doc": "PLAN-2701"}, "no section five")).cause
