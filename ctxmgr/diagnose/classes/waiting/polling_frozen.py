@@ -41,7 +41,7 @@ _PLAIN = lazy_pattern(r"[\w ,.()%-]+")
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the final state that is polled."""
-    if (found := _diagnose_repeated_remedy(evidence)) is not None:
+    if (found := _diagnose_other_name(evidence) or _diagnose_repeated_remedy(evidence)) is not None:
         return found
     if any(_STARTS.search(entry.action) or _STARTS.search(command_of(entry)) for entry in evidence.rounds):
         return None  # each round starts new work, so each time another run is polled
@@ -104,6 +104,46 @@ def _diagnose_repeated_remedy(evidence: Evidence) -> Diagnosis | None:
         )
         return diagnosis(KIND, cause, step_, *quotes, check="What follows must no longer show it.", confidence="medium")
     return None
+
+
+_ID = lazy_pattern(r"(?<![\w-])(?=[\w-]*\d)[A-Za-z0-9][\w-]{3,59}(?![\w-])")
+
+
+def _diagnose_other_name(evidence: Evidence) -> Diagnosis | None:
+    """Say that the polled name differs a little from the name that the starting call returned."""
+    for entry in evidence.repeated_calls:
+        asked = set(_ID.findall(call_input(entry)))
+        started_names = [
+            each
+            for each in evidence.entries_before(entry.index)
+            if _STARTS.search(each.action) or _STARTS.search(command_of(each))
+        ]
+        for start in started_names[:_MOST_STARTED]:
+            made = set(_ID.findall(evidence.text(start)[:2_000]))
+            near = [
+                (own, one) for own in asked - made for one in made if one not in call_input(entry) and _is_nearly_same(own, one)
+            ]
+            # An id that the start returned as well, or received, is no mistake.
+            if not near or start.status != "ok" or asked & made or near[0][0] in call_input(start):
+                continue
+            polled, started = near[0]
+            cause = (
+                f"You poll {code(polled, 60)}, {len(evidence.equal_calls(entry))} times; what {evidence.maker(start)} started"
+                f" is {code(started, 60)}, as {evidence.source(start)} answered. They are two."
+            )
+            step = f"Ask once for {code(started, 60)} in place of {code(polled, 60)}."
+            return diagnosis(
+                KIND, cause, step, evidence.quote(start), evidence.quote(entry), check="Its state must move on, or be final."
+            )
+    return None
+
+
+def _is_nearly_same(one: str, other: str) -> bool:
+    """Whether two names differ only in a letter or two."""
+    longer, shorter = sorted((one, other), key=len, reverse=True)
+    same = sum(a == b for a, b in zip(longer, shorter, strict=False))
+    # Short ids are alike by chance.
+    return one != other and len(longer) - len(shorter) <= 2 and len(shorter) - same <= 2 and same >= 4
 
 
 def _list_bare_states(entry: EntryView, said: str) -> list[str]:
