@@ -186,9 +186,8 @@ def _find_unread_page(evidence: Evidence, steps: Sequence[EntryView]) -> Alterna
     pages = list(find_unread_pages(evidence, steps[0].index))
     about = [each for each in pages if any(value in call_input(each[0]) for value in own)]
     counts = evidence.has_failed(steps[0]) and _COUNTS.search(evidence.text(steps[0])[:_MOST_TEXT])
-    for entry, rest in about or (pages if counts else []):
-        return describe_unread_page(evidence, entry, rest)
-    return None
+    page = next(iter(about or (pages if counts else [])), None)
+    return None if page is None else describe_unread_page(evidence, *page)
 
 
 def _find_wrong_by_user(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
@@ -216,7 +215,9 @@ def _find_namesake(evidence: Evidence, steps: Sequence[EntryView]) -> Alternativ
         for value in list_values([fields_of(change), *find_objects(evidence.text(change))]) if IDENTIFIER.fullmatch(value)
     }  # fmt: skip
     for entry in reversed(evidence.recent) if given else ():
-        things = list(find_objects(evidence.text(entry))) if evidence.has_succeeded(entry) else []
+        text = evidence.text(entry)
+        names = any(value in text for value in given) and evidence.has_succeeded(entry)
+        things = list(find_objects(text)) if names else []
         for thing in things:
             key = next((name for name, value in thing.items() if isinstance(value, str) and value in given), None)
             alike = [each for each in things if key in each and each.get("name") == thing.get("name", each)]

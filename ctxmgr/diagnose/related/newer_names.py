@@ -76,7 +76,9 @@ def _find_in_messages(evidence: Evidence, step: EntryView, old: str) -> Iterator
     """Yield the names of the same form in messages of others that tell of a change, the newest message first."""
     form = mask_digits(old) if any(map(str.isdigit, old)) and not command_of(step) else ""
     for message in reversed(evidence.messages):
-        if message.by == "program" or message.who == step.agent:
+        # Each name splits the messages anew, so most are passed over first.
+        speaks = old in message.text or (form and _NEWER.search(message.text))
+        if message.by == "program" or message.who == step.agent or not speaks:
             continue
         sentences = split_sentences(message.text)
         for place, sentence in enumerate(sentences):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -29,6 +28,9 @@ _FILE = lazy_pattern(
 _WORD = lazy_pattern(r"[A-Za-z0-9]{3,40}")
 _GENERAL = word_set("the and for from with file files path out name key password pass passphrase mode export input")
 _SECRET_NAME = lazy_pattern(r"(?i)^[./~]|pass|secret|cred|token|\bpw")
+_READS = lazy_pattern(
+    r"(?i)\b(?:cat|head|tail|less|more|sed|grep|rg|awk|man|help|read|view|open|show|fetch|get|docs?|usage)\b|--?help|^read|-h\b"
+)
 _MOST_LINES, _MOST_LINE, _LEAST_SHARED = 400, 400, 1
 
 
@@ -106,8 +108,3 @@ def _list_lines(evidence: Evidence, entry: EntryView) -> Iterator[tuple[EntryVie
         for line in evidence.text(other).split("\n")[:_MOST_LINES]:
             if len(line) <= _MOST_LINE and not ORDERS.search(line):
                 yield other, line.strip()
-
-
-_READS = re.compile(
-    r"(?i)\b(?:cat|head|tail|less|more|sed|grep|rg|awk|man|help|read|view|open|show|fetch|get|docs?|usage)\b|--?help|^read|-h\b"
-)
