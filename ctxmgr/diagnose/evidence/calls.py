@@ -142,8 +142,30 @@ def list_changes(entry: EntryView) -> list[Change]:
     return found
 
 
+_FILE, _HERE = r"(?P<path>[^\s<>|;&'\"$*]{1,200})", r"<<-?\s*['\"]?(?P<end>\w{1,40})['\"]?"
+_WRITES_FILE = tuple(
+    lazy_pattern(
+        rf"\s*(?:(?:cd|mkdir -p) [^\s;&|]{{1,200}} ?(?:&&|;|\n) ?){{0,3}}{begin}[^\S\n]*\n(?P<text>.*?)\n?(?P=end)\s*",
+        re.DOTALL,
+    )
+    for begin in (
+        rf"cat\s*>(?P<more>>)?\s*{_FILE}\s*{_HERE}", rf"cat\s*{_HERE}\s*>(?P<more>>)?\s*{_FILE}",
+        rf"tee (?P<more>-a )?{_FILE}\s*(?:>\s*/dev/null\s*)?{_HERE}",
+    )
+)  # fmt: skip
+
+
+def find_written_file(entry: EntryView) -> tuple[str, str | None] | None:
+    """Return the file that a command does nothing but write, `cat > app.py <<'EOF'`, and its content; None if it adds to it."""
+    command = command_of(entry)
+    match = next(filter(None, (form.fullmatch(command) for form in _WRITES_FILE)), None) if "<<" in command else None
+    return None if match is None else (match.group("path"), None if match.group("more") else match.group("text"))
+
+
 def written_content(entry: EntryView) -> str | None:
     """Return the whole content that a call writes to its file, or None."""
+    if (written := find_written_file(entry)) is not None:
+        return written[1]
     fields = fields_of(entry)
     # Only the verb "create" of an editing tool writes a whole file. Other verbs only name the place.
     if path_of(entry) is None or list_changes(entry) or fields.get("command") not in (None, "create"):
@@ -248,7 +270,9 @@ def patched_paths(entry: EntryView) -> list[str]:
 
 
 def edited_paths(entry: EntryView) -> list[str]:
-    """Return the files that an editing tool's call, or a patch, changes; empty for any other call."""
+    """Return the files that an editing tool's call, a patch or `cat > FILE <<` changes; empty for any other call."""
+    if (written := find_written_file(entry)) is not None:
+        return [written[0]]
     own = path_of(entry)
     return [own] if own and (list_changes(entry) or written_content(entry) is not None) else patched_paths(entry)
 
@@ -394,9 +418,14 @@ def may_change(entry: EntryView) -> bool:
     # A request to a server that sends no data changes nothing.
     if command and _ASKS_SERVER.match(command) and not _SENDS.search(command):
         return False
-    return vocabulary.classify(entry.action, verb, command) == "mutation"
+    writes = "<<" in command and _WRITES_HERE.search(command) is not None
+    return writes or vocabulary.classify(entry.action, verb, command) == "mutation"
 
 
+_WRITES_HERE = lazy_pattern(
+    r"(?:^|[;&|])\s*(?:cat|tee)\b(?:[^\n|]{0,200}>\s*[^\n]{1,200}<<|[^\n|]{0,200}<<[^\n]{1,60}>)", re.MULTILINE
+)
+"""A command that writes what stands in it into a file."""
 _LOOKS = frozenset(("query", "poll", "sleep"))
 SILENT = frozenset(("think", "say", "respond", "TodoWrite"))
 """Calls that neither look at anything nor change it."""

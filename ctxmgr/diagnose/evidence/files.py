@@ -16,6 +16,7 @@ from ctxmgr.diagnose.evidence.calls import (
     call_input,
     command_of,
     fields_of,
+    find_written_file,
     list_changes,
     patch_changes,
     patched_paths,
@@ -107,7 +108,7 @@ def _content_of_entry(
     """Return the content of a file that an entry shows or writes."""
     if entry.status != "ok":
         return None
-    own = path_of(entry)
+    own = path_of(entry) or next(iter(find_written_file(entry) or ()), None)
     if own is not None and same_file(own, path):
         content = written_content(entry)
         if content is not None:

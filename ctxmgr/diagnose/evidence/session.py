@@ -351,6 +351,12 @@ class Evidence:
         """Return the entries with the very same call, oldest first."""
         return self._calls_by_key.get(call_key(entry), [])
 
+    def equal_failures(self, entry: EntryView) -> list[EntryView]:
+        """Return the calls of a failed call's agent and tool that ended with the same error, whatever their input."""
+        said = mask_volatile(self.text(entry))
+        same = (each for each in self.recent if each.action == entry.action and each.agent == entry.agent)
+        return [each for each in same if self.has_failed(each) and mask_volatile(self.text(each)) == said] if said else []
+
     def refusals(self) -> Iterator[EntryView]:
         """Yield the failing calls whose message is about the call itself. A test's output may be about anything."""
         return (entry for entry in self.failing_calls if not CHECKS.search(command_of(entry)))

@@ -13,8 +13,11 @@ from itertools import islice
 from typing import Any, cast
 
 from ctxmgr.diagnose.errors.lines import telling_line
-from ctxmgr.diagnose.evidence import Evidence, may_change
+from ctxmgr.diagnose.evidence import Evidence, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
+from ctxmgr.diagnose.evidence.items import find_objects
+from ctxmgr.diagnose.evidence.messages import split_sentences
+from ctxmgr.diagnose.evidence.texts import agent_name, clip
 from ctxmgr.diagnose.related.related_lines import RelatedLine, quotable_parts
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -114,3 +117,67 @@ def list_values(value: Any) -> Iterator[str]:
             waiting += cast("dict[str, Any]", item).values()
         elif isinstance(item, list):
             waiting += cast("list[Any]", item)
+
+
+_PLAIN_VALUE, _SHORT_VALUE = lazy_pattern(r"[A-Za-z][a-z]{4,24}"), lazy_pattern(r"[A-Za-z0-9]{1,4}")
+_RULE = lazy_pattern(
+    r"(?i)\b(?:only|must|may|not|never|cannot|can['’]?t|forbidden|needs?|requires?|instead|through|ask|approv\w+|allowed|except"
+    r"|unless|until)\b"
+)
+_MOST_RULES, _LEAST_RULE, _MOST_RULE_TEXT = 3, 30, 12_000
+RULE_RELEVANCE = 0.96
+"""The relevance of a rule on the thing that is refused, higher than that of any other line."""
+
+
+def find_rules_on_values(evidence: Evidence, steps: Sequence[EntryView]) -> list[RelatedLine]:
+    """Return rules on things like the one that a tool refuses: its tier is "regulated", and a message says who may use that.
+
+    The call names a thing, an answer shows its values, and a message or document has a rule on one of these.
+    """
+    step = steps[0]
+    if command_of(step) or not evidence.has_failed(step):
+        return []
+    asked = set(list_values(fields_of(step)))
+    subjects = {value for value in asked if len(value) > _LEAST_WORDS and re.search(r"[\d_.-]", value)}
+    phrases: dict[str, None] = {}
+    for entry in evidence.entries_before(step.index):
+        output: Any = entry.output
+        objects = (
+            find_objects(output) if evidence.has_succeeded(entry) and any(map(evidence.text(entry).count, subjects)) else ()
+        )
+        for fields in objects:
+            if subjects.isdisjoint(str(value) for value in fields.values() if isinstance(value, str)):
+                continue
+            for name, value in fields.items():
+                if isinstance(value, str) and value not in asked and _PLAIN_VALUE.fullmatch(value):
+                    phrases[value.casefold()] = None
+                elif isinstance(value, str) and _SHORT_VALUE.fullmatch(value):
+                    phrases[f"{name} {value}".casefold()] = None
+    found: list[tuple[int, RelatedLine]] = []
+    for phrase in phrases:
+        rules = list(islice(_list_rules(evidence, step, phrase), _MOST_RULES + 1))
+        # What many sentences speak of is a common word.
+        found += [(len(rules), each) for each in rules] if len(rules) <= _MOST_RULES else []
+    return [min(found, key=lambda each: each[0])[1]] if found else []
+
+
+def _list_rules(evidence: Evidence, step: EntryView, phrase: str) -> Iterator[RelatedLine]:
+    """Yield the sentences of others and of documents that have a phrase and words of a rule, the newest first."""
+    words = re.compile(rf"(?i)(?<![\w-]){re.escape(phrase)}(?![\w-])")
+    for message in reversed(evidence.messages):
+        if message.by != "program" and message.who != step.agent and message.by != "user" and words.search(message.text):
+            for sentence in split_sentences(message.text[:_MOST_RULE_TEXT]):
+                if len(sentence) > _LEAST_RULE and words.search(sentence) and _RULE.search(sentence):
+                    shown = clip(sentence, _MOST_SHOWN)
+                    source = f"what {agent_name(message.who)} said{clock(message.at)}"
+                    quote = evidence.quote_message(message, shown).model_copy(update={"source": source})
+                    yield RelatedLine(RULE_RELEVANCE, source, shown, quotable_parts(shown), None, quote=quote)
+    for entry in evidence.entries_before(step.index):
+        text = evidence.text(entry)[:_MOST_RULE_TEXT]
+        if not evidence.has_succeeded(entry) or not words.search(text):
+            continue
+        for sentence in split_sentences(text):
+            if len(sentence) > _LEAST_RULE and words.search(sentence) and _RULE.search(sentence):
+                shown = clip(sentence, _MOST_SHOWN)
+                quote = evidence.quote(entry, shown)
+                yield RelatedLine(RULE_RELEVANCE, evidence.source(entry), shown, quotable_parts(shown), entry.id, quote=quote)

@@ -36,6 +36,9 @@ _NAMES_NEWER = lazy_pattern(
     r"(?i)(?:superseded|replaced)_?by|successor(?:_?id)?|(?:moved|renamed|migrated)_?to|merged_?into|new_?id"
 )
 """A member of JSON that holds the newer name."""
+_WORDS = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_COMMON, _LEAST_VALUE = ("id", "no", "number", "code", "date", "day", "time", "name", "ref"), 4
+"""Ends of an argument's name that alone say little, and the least characters of a value that can be out of date."""
 _MOST_TEXT, _MOST_LINE, _MOST_NAMES, _BETWEEN = 12_000, 400, 12, 40
 
 
@@ -62,6 +65,37 @@ def find_newer_name(evidence: Evidence, steps: Sequence[EntryView]) -> Alternati
                     f"Make the call with {code(found.name, 60)} in place of {code(old, 60)}, if that is what the task means.",
                     alone=True,
                 )
+    return _find_renewed(evidence, steps[0])
+
+
+def _find_renewed(evidence: Evidence, step: EntryView) -> Alternative | None:
+    """Return the new value that somebody told for an argument: "the PIN sent on Monday is void, new release PIN 902318"."""
+    own = {} if command_of(step) else fields_of(step)
+    values = {name: str(value) for name, value in own.items() if isinstance(value, str | int) and not isinstance(value, bool)}
+    for name, value in values.items():
+        label = "[ _-]?".join(_WORDS.findall(name)[-2:] if name.casefold().endswith(_COMMON) else _WORDS.findall(name)[-1:])
+        if not label or len(value) < _LEAST_VALUE or not any(map(str.isdigit, value)) or not plain_name(value):
+            continue
+        form = "".join(r"\d" if each.isdigit() else "[A-Z]" if each.isalpha() else re.escape(each) for each in value)
+        told = re.compile(
+            rf"(?i)\bnew (?:\w+ ){{0,2}}?{label}\b[ :=]{{1,3}}(?:(?:is|no\.?|number|code|now)[ :]{{1,2}}){{0,2}}"
+            rf"[`'\"]?({form})(?![\w-])"
+        )
+        others = [each for key, each in values.items() if key != name and len(each) >= _LEAST_VALUE]
+        for message in reversed(evidence.messages):
+            match = told.search(message.text[:_MOST_TEXT])
+            # What was told of something else names nothing of this call.
+            of_call = match is not None and any(each in message.text for each in (value, *others))
+            if match is None or not of_call or message.by == "program" or message.who == step.agent or match.group(1) == value:
+                continue
+            new = match.group(1)
+            if any(new in call_input(each) for each in evidence.recent if each.action == step.action):
+                continue
+            return Alternative(
+                f"{capital(_said(message))} names {code(new, 60)} as the new {code(name, 40)}; the call has {code(value, 60)}.",
+                f"Make the call with {code(new, 60)} in place of {code(value, 60)}.",
+                alone=True,
+            )
     return None
 
 

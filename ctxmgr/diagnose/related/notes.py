@@ -192,6 +192,7 @@ _TOLD = lazy_pattern(
     re.IGNORECASE,
 )
 _SPECIAL = lazy_pattern(r"[\d._/@=:-]")
+_DATE = lazy_pattern(r"[\d.:/T-]+Z?")
 _LABEL = lazy_pattern(r"[A-Z]{1,4}[-.]?\d{1,4}")
 
 
@@ -242,7 +243,7 @@ def _explain_note(kind: str, evidence: Evidence, entry: EntryView, note: _Note, 
     cause = f"{failure_text(evidence, entry)} {capital(evidence.source(note.entry))} says of it: {code(shown, _MOST_NOTE)}."
     # The rule whose number the error has is known.
     names = [name for name in _list_untried(shown, given_text) if name.casefold() not in tried or not _LABEL.fullmatch(name)]
-    names = names[:_MAX_NAMES]
+    names = [name for name in names if not _DATE.fullmatch(name)][:_MAX_NAMES]
     holds = f" ({join_names(names)})" if names else ""
     step = f"Look again at that note{holds}, and go by it where it fits the task."
     return diagnosis(

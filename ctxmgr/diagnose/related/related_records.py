@@ -34,7 +34,7 @@ from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, clip
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import FREE_INSTEAD, alternatives
 from ctxmgr.diagnose.related.arguments import Alternative
-from ctxmgr.diagnose.related.definitions import find_definitions
+from ctxmgr.diagnose.related.definitions import RULE_RELEVANCE, find_definitions, find_rules_on_values
 from ctxmgr.diagnose.related.related_lines import COMMON, MOST_NAMES, RelatedLine, find_names, find_related_lines
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -111,8 +111,10 @@ _OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHan
 """Kinds with an external cause. What the user named in that respect may be a way around."""
 _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED = 200, 2, 2, 90, 3, 5, 130
 _QUOTED_SPAN = lazy_pattern(r"`([^`\n]+)`")
+LOOK_AGAIN = "Look again at what you have not looked at since your last changes"  # any line that bears on the failure is better
 _BEGIN, _USER_SAID, _AS_SAID = "Begin with what the ", "The user said", "Do it as the user said: "
 _SHOWN_STEP = "Begin with what is quoted above: none of the calls has used it."
+_QUOTED_STEP = "Begin with what is quoted above, where it fits the task."
 _UNKNOWN = "Not known why "
 _LIKELY = 0.5
 """Minimum relevance of a record that shares no rare word with a failure, if a cause is known."""
@@ -164,6 +166,10 @@ class CauseExplanation(NamedTuple):
         again = [
             each for each in sentences_in(cause) if each.startswith(_USER_SAID) and _quoted_spans(each) <= _quoted_spans(step)
         ]
+        quoted = [each for each in self.related_lines if each.key in shown]
+        if any(self.found.kind == "unknown" or each.relevance >= RULE_RELEVANCE for each in quoted):
+            kept = [each for each in sentences_in(step) if not each.startswith(LOOK_AGAIN)]
+            step = _join_sentences([_QUOTED_STEP, *kept])
         return " ".join(each for each in sentences_in(cause) if each not in again), step or _SHOWN_STEP
 
     def minimum_length(self, shown: Collection[str | None]) -> int:
@@ -221,7 +227,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     entry, said = about[0], evidence.text(about[0])
     # Of an answer that refuses nothing, no member says more than the answer itself, which is quoted.
     details = error_details(entry, said, f"{found.cause}\n{found.next_step}") if evidence.has_failed(entry) else ""
-    defined = find_definitions(evidence, about)
+    defined = [*find_definitions(evidence, about), *find_rules_on_values(evidence, about)]
     described = {each.entry for each in defined}
     related = [*defined, *_list_related_lines(evidence, about, found, beside=described)]
     if found.kind == "unknown":  # these lines replace a quote of the whole answer

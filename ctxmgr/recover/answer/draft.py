@@ -155,10 +155,12 @@ class Draft:
         by_model = [*(lead.text for lead in leads[:1]), *(fact.text for fact in told[:2])]
         found = self.cause.found if self.cause is not None and self.case.finding is None else None
         calls, times = ([], 0) if found is None else _find_calls(self.evidence, found)
+        failing = self.evidence.failing_calls[:1]
+        alike = self.evidence.equal_failures(failing[0]) if failing else []
         held = None if context.diff_of is None else frozenset(name for each in context.held for name in each.entries)
         return PromptInput(
             case=self.case, brief=self.brief, cause=first or self.cause, target=target.agent, calls=calls, times=times,
-            unanswered=context.unanswered, model_words=by_model, held_records=held, ending=self.ending,
+            alike=alike, unanswered=context.unanswered, model_words=by_model, held_records=held, ending=self.ending,
         )  # fmt: skip
 
     def _goal(self) -> str:

@@ -15,13 +15,14 @@ from ctxmgr.diagnose import CauseExplanation
 from ctxmgr.diagnose.errors.lines import is_telling
 from ctxmgr.diagnose.evidence.calls import command_of, input_text, only_looks, path_of
 from ctxmgr.diagnose.evidence.messages import BY_USER
-from ctxmgr.diagnose.evidence.texts import capital, clock, sentences_in, strip_line_numbers, strip_wrapper
+from ctxmgr.diagnose.evidence.texts import capital, clock, sentences_in, strip_line_numbers
 from ctxmgr.diagnose.interface import MOST_ERROR
 from ctxmgr.diagnose.related.related_lines import MOST_SOURCE
 from ctxmgr.recover.evidence.brief import Brief, Case, rare_results
 from ctxmgr.recover.evidence.history_reader import FAILED, PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.quotes import (
     QUOTED,
+    ShownText,
     call_line,
     clean,
     clip_middle,
@@ -38,7 +39,6 @@ from ctxmgr.recover.evidence.quotes import (
 )
 from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord
-from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Finding, Quote
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.view import EntryView, EventView, NoteView
@@ -66,6 +66,7 @@ class PromptInput:
     Attributes:
         target: the agent that reads it.
         calls: without a finding, the calls that the cause is about; ``times``: how often they ended alike.
+        alike: the failed calls that ended with the same error as the newest, oldest first.
         model_words: what a model says about the trouble, marked as the model's.
         held_records: records that an earlier answer quoted and the target still holds; None if this is no diff.
         ending: how the run ended well; "" if it did not.
@@ -77,6 +78,7 @@ class PromptInput:
     target: str
     calls: Sequence[EntryView] = ()
     times: int = 0
+    alike: Sequence[EntryView] = ()
     unanswered: Sequence[str] = ()
     model_words: Sequence[str] = ()
     held_records: frozenset[str] | None = None
@@ -137,14 +139,16 @@ def _describe_request(given: PromptInput) -> str:
     if request.requester is None:
         if given.ending:
             return f"This run is over: {given.ending}. Nothing is left to do, unless the user asks for more."
-        if given.times > 1:
-            what = "call failed" if given.brief.ended else "answer came"
-            return f"The same {what} {times(given.times)}."
+        called = "call failed" if given.brief.ended else "answer came"
+        count, what = max((given.times, called), (len(given.alike), "error came"), key=lambda each: each[0])
+        if count > 1:
+            return f"The same {what} {times(count)}."
         if given.diagnosis is None or (given.diagnosis.kind == "unknown" and not given.brief.ended):
             if any(entry.status == "open" for entry in given.brief.latest[-1:]):
                 return "The latest call has not returned when the record ends."
             return "The detectors found no loop and no stall; go on with the task from here."
-        return f"The latest calls {'failed' if given.brief.ended else 'bring nothing new'}."
+        one = len(given.brief.ended) == 1
+        return f"The latest call{'' if one else 's'} {'failed' if given.brief.ended else 'bring nothing new'}."
     added, lead = request.additional_context or "", "It adds" if request.type == "PROCEED" else "You added"
     more = f"\n{lead}:\n{quote_person(added, 400)}" if added.strip() else ""
     goal, reason = quote_person(request.goal, _ASKED), quote_person(request.reason, _ASKED)
@@ -159,9 +163,11 @@ def _loop(given: PromptInput, finding: Finding) -> str:
     steps = given.brief.rounds
     if not steps:
         return f"{who} {sure}: {finding.count:,} times the same, {_KINDS.get(finding.kind, 'with nothing new in it')}."
-    since = f", since{began}" if (began := since_when(given.brief.members[0].ts)) else ""
+    alike = given.alike if finding.kind == "errorRepetition" else ()  # the detector counts those in a row
+    count, first = max((finding.count, given.brief.members[0]), (len(alike), *alike[:1]), key=lambda each: each[0])
+    since = f", since{began}" if (began := since_when(first.ts)) else ""
     ended = "the same error" if all(step.status in FAILED for step in steps) else "the same result"
-    many = f"{finding.count:,} times"
+    many = f"{count:,} times"
     # A cause names the call, or one of those that fail alike, so the headline need not.
     cause = "" if given.cause is None else in_line(given.cause.found.cause, LONGEST)
     if finding.kind == "errorRepetition" and len(steps) > 1:
@@ -559,42 +565,3 @@ def _last_resort(given: PromptInput) -> str:
         shown = "" if _is_advised_again(given) else strip_asides(given.case.advised)
         again += f":\n{fence_text(shown, _LATER)}\n" if shown else ". "
     return f"{again}If it fails again: stop, and ask the user who gave the task; say what you tried and what is missing."
-
-
-_LEADING = lazy_pattern(r"^(?:> |… |\s*\d+[\t|:→] ?)")
-"""A mark before a line: the ``>`` of a person's words, that it was cut, or the line number that a client adds."""
-_LONG, _LEAST_NEWS, _BEGINNING = 25, 12, 80
-"""Characters of a line that is compared, of a text that is worth a quote, and those by which (or by half) a text is known."""
-
-
-class ShownText:
-    """The lines that a prompt has shown so far."""
-
-    def __init__(self) -> None:
-        self._text, self._lines = "", set[str]()
-
-    def add(self, text: str) -> None:
-        """Mark the lines of a text as shown."""
-        self._text += f" {' '.join(text.split())}"
-        self._lines.update(_keys(text))
-
-    def without_shown(self, text: str) -> str:
-        """Return a text without lines that clients add. A mark replaces lines shown before. Returns "" if little is left."""
-        text = strip_wrapper(clean(text)).strip("\n") or clean(text)
-        keys, seen = _keys(text), set(self._lines)
-        plain = " ".join(text.split()).removeprefix("… ")
-        if seen.issuperset([*filter(None, keys)]) or plain[: max(_BEGINNING, len(plain) // 2)] in self._text:
-            return ""
-        left: list[str] = []
-        for line, key in zip(text.split("\n"), keys, strict=True):
-            again = len(key) > _LONG and key in seen
-            if not again or left[-1:] != ["…"]:
-                left.append("…" if again else line)
-            seen.add(key)
-        news = "\n".join(left)
-        return news if news == text or sum(map(str.isalnum, news)) >= _LEAST_NEWS else ""
-
-
-def _keys(text: str) -> list[str]:
-    """Return a key that is equal for lines with the same words: no marks before the line, single spaces."""
-    return [" ".join(_LEADING.sub("", line).split()) for line in text.split("\n")]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 from ctxmgr.diagnose.evidence.calls import EDITOR_VERBS, command_of, fields_of, flat_text
 from ctxmgr.diagnose.evidence.messages import BY_CLIENT, PEOPLE
-from ctxmgr.diagnose.evidence.texts import clip_middle, clock, read_escapes, sentences_in, strip_escapes
+from ctxmgr.diagnose.evidence.texts import clip_middle, clock, read_escapes, sentences_in, strip_escapes, strip_wrapper
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView, EventView
 
@@ -114,7 +114,7 @@ def compact(value: Any, limit: int = EXCERPT) -> str:
 
 
 def flat(value: Any, limit: int) -> str:
-    """Return the texts and numbers of a JSON value as lines in order, each after its name, to be searched and judged.
+    """Return the texts, numbers and truth values of a JSON value as lines in order, each after its name, for search.
 
     Names are included even if their value is empty, because they are shown with it.
     """
@@ -132,7 +132,9 @@ def flat(value: Any, limit: int) -> str:
             continue
         elif isinstance(item, str):
             text = item[:room]
-        elif item is not None and not isinstance(item, bool | list):
+        elif isinstance(item, bool):
+            text = "true" if item else "false"
+        elif item is not None and not isinstance(item, list):
             text = str(item)[:200]
         if name or text:
             lines.append(f"{name[:room]}: {text}" if name else text)
@@ -332,3 +334,42 @@ def result_text(entry: EntryView) -> str:
 def since_when(ts: str | None) -> str:
     """Return the time of a record as words after "since": `` 23:05``, or ""."""
     return clock(ts).removeprefix(" on").removeprefix(" at")
+
+
+_LEADING = lazy_pattern(r"^(?:> |… |\s*\d+[\t|:→] ?)")
+"""A mark before a line: the ``>`` of a person's words, that it was cut, or the line number that a client adds."""
+_LONG, _LEAST_NEWS, _BEGINNING = 25, 12, 80
+"""Characters of a line that is compared, of a text that is worth a quote, and those by which (or by half) a text is known."""
+
+
+class ShownText:
+    """The lines that a prompt has shown so far."""
+
+    def __init__(self) -> None:
+        self._text, self._lines = "", set[str]()
+
+    def add(self, text: str) -> None:
+        """Mark the lines of a text as shown."""
+        self._text += f" {' '.join(text.split())}"
+        self._lines.update(_keys(text))
+
+    def without_shown(self, text: str) -> str:
+        """Return a text without lines that clients add. A mark replaces lines shown before. Returns "" if little is left."""
+        text = strip_wrapper(clean(text)).strip("\n") or clean(text)
+        keys, seen = _keys(text), set(self._lines)
+        plain = " ".join(text.split()).removeprefix("… ")
+        if seen.issuperset([*filter(None, keys)]) or plain[: max(_BEGINNING, len(plain) // 2)] in self._text:
+            return ""
+        left: list[str] = []
+        for line, key in zip(text.split("\n"), keys, strict=True):
+            again = len(key) > _LONG and key in seen
+            if not again or left[-1:] != ["…"]:
+                left.append("…" if again else line)
+            seen.add(key)
+        news = "\n".join(left)
+        return news if news == text or sum(map(str.isalnum, news)) >= _LEAST_NEWS else ""
+
+
+def _keys(text: str) -> list[str]:
+    """Return a key that is equal for lines with the same words: no marks before the line, single spaces."""
+    return [" ".join(_LEADING.sub("", line).split()) for line in text.split("\n")]

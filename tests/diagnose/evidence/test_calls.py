@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.calls import diff_changes, only_looks, short_path
+from ctxmgr.diagnose.evidence.calls import diff_changes, edited_paths, may_change, only_looks, short_path, written_content
 from tests.diagnose.build import Call, bash, view
 
 HEAD = "--- a/shop.sql\n+++ b/shop.sql\n"
@@ -58,3 +58,24 @@ MAY_ACT = [
 def test_a_call_only_looks_where_that_is_sure(call: Call, looks: bool) -> None:
     """What a program or a tool of an unknown name does, nobody can tell."""
     assert only_looks(view(1, call)) == looks
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "content"),
+    [
+        ("cat > a.sql <<'E'\nselect 1;\nE", "a.sql", "select 1;"),
+        ("mkdir -p x && cat <<EOF > x/a.sql\nselect 1;\nEOF\n", "x/a.sql", "select 1;"),
+        ("tee a.sql > /dev/null <<E\nselect 1;\nE", "a.sql", "select 1;"),
+        ("cat >> a.sql <<E\nselect 1;\nE", "a.sql", None),
+        ("cat > a.sql <<E\nselect 1;\nE\nsqlite3 x.db < a.sql", "", None),  # it runs something too
+        ("cat a.sql <<E\nselect 1;\nE", "", None),
+        ("sqlite3 x.db <<E\nselect 1 > 2;\nE", "", None),
+    ],
+)
+def test_a_command_that_writes_a_file_is_an_edit(command: str, path: str, content: str | None) -> None:
+    """Agents that have a shell alone write files so."""
+    entry = view(1, bash(command))
+
+    assert edited_paths(entry) == ([path] if path else [])
+    assert written_content(entry) == content
+    assert may_change(entry) == ("> a.sql" in command or bool(path))

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from ctxmgr.diagnose.related.definitions import find_definitions
-from tests.diagnose.build import Call, evidence, failed
+from ctxmgr.diagnose.related.definitions import find_definitions, find_rules_on_values
+from tests.diagnose.build import Call, Said, evidence, failed
 
 USER = {
     "user_id": "ann_lee_1",
@@ -77,3 +77,39 @@ def test_the_change_that_took_it_is_shown_too() -> None:
 def test_only_a_refused_call_of_a_tool_is_explained(last: Call) -> None:
     """The output of a command may be anything, and a call that worked names nothing that is missing."""
     assert shown(LOOK, last) == []
+
+
+KEYS = Call(
+    "list_keys", {}, json.dumps([{"alias": "ledger-pii", "tier": "regulated"}, {"alias": "mail-1", "tier": "standard"}])
+)
+RULE = "the regulated tier is behind a policy, only sessions of custodian-rotator get through there"
+
+
+def rules(*steps: Call | Said) -> list[str]:
+    """Return the rules on the thing that the last call names."""
+    known = evidence(*steps, found=False)
+    return [each.line for each in find_rules_on_values(known, [known.recent[-1]])]
+
+
+def rotate(name: str) -> Call:
+    """Return a refused rotation."""
+    return Call("rotate", {"alias": name}, "explicit deny", "error")
+
+
+def test_a_rule_on_a_value_of_the_refused_thing_is_shown() -> None:
+    """The call names the key, an answer its tier, and another agent who may use keys of that tier."""
+    assert rules(KEYS, Said(f"Morning. Mind: {RULE}.", "platform"), rotate("ledger-pii")) == [f"Mind: {RULE}."]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (KEYS, Said(f"{RULE}.", "platform"), rotate("mail-1")),  # of another tier
+        (KEYS, Said("Three keys are in the regulated tier since October.", "platform"), rotate("ledger-pii")),  # no rule
+        (Said(f"{RULE}.", "platform"), rotate("ledger-pii")),  # no answer shows its tier
+        (KEYS, *[Said(f"{RULE} {day}.", "platform") for day in ("today", "now", "too", "also")], rotate("ledger-pii")),
+    ],
+)
+def test_other_sentences_are_no_rule_on_it(steps: tuple[Call | Said, ...]) -> None:
+    """It needs the value, the words of a rule, and few who speak of it."""
+    assert rules(*steps) == []

@@ -76,3 +76,22 @@ def test_a_command_gets_the_newer_host() -> None:
         in answer(bash("cat NOTES", "db-old.internal is now db-3.internal"), *failing).next_step
     )
     assert "in place of" not in answer(bash("cat NOTES", "db-9.internal is closed now"), *failing).next_step
+
+
+@pytest.mark.parametrize(
+    ("said", "newer"),
+    [
+        ("MSKU-77 has another owner. The PIN sent on Monday is void, new release PIN 902318.", "902318"),
+        ("For MSKU-77 the new PIN is 902318.", "902318"),
+        ("For TGHU-12 the new PIN is 902318.", ""),  # another container
+        ("MSKU-77: the new gate code is 902318.", ""),  # another value
+        ("MSKU-77: new PIN 9023.", ""),  # another form
+    ],
+)
+def test_the_new_value_of_an_argument_is_told(said: str, newer: str) -> None:
+    """It is called by the argument's name, has its form, and belongs to what the call names."""
+    given = {"container": "MSKU-77", "releasePin": "447120"}
+    told = answer(Said(said, "mailbot"), *refused("book", given, "cannot be booked with this release"))
+
+    assert ("as the new `releasePin`" in told.cause) == bool(newer)
+    assert not newer or told.next_step.startswith(f"Make the call with `{newer}` in place of `447120`.")

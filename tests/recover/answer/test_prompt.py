@@ -477,3 +477,16 @@ def test_words_of_the_task_are_told_once(store: Store) -> None:
     prompt = recover(store).prompt
 
     assert prompt.count("and use the form of docs/deploy.md") == 1
+
+
+def test_all_calls_that_fail_alike_are_counted(store: Store) -> None:
+    """The detector counts those in a row; what was looked up in between does not make the others undone."""
+    store.append([said("s", 0, "Book the container.")])
+    for number in range(9):
+        given = {"container": "C1", "slot": f"{number}:00"}
+        store.append(call("s", 2 * number, "book", given, error="cannot be booked with this release", agent="a"))
+        if number % 4 == 3:
+            store.append(call("s", 2 * number + 1, "lookup", {"id": number}, f"nothing about {number}", agent="a"))
+    prompt = recover(store, plan=True, force=True).prompt
+
+    assert "9 times the same error" in prompt or "The same error came 9 times" in prompt, prompt

@@ -19,6 +19,7 @@ from ctxmgr.recover.evidence.quotes import (
     cut_lines,
     display_name,
     fence_text,
+    flat,
     mark_cuts,
     quote_text,
     shorten_value,
@@ -194,3 +195,8 @@ def test_a_search_is_told_with_what_it_looks_for() -> None:
     ]
 
     assert lines == ["Grep max_retries in src", "Grep retries"]
+
+
+def test_truth_values_are_written() -> None:
+    """An answer that says no more than ``"eligible": false`` says that."""
+    assert flat({"id": "a", "eligible": False, "seen": True, "note": None}, 200) == "id: a\neligible: false\nseen: true\nnote: "

@@ -14,6 +14,7 @@ from ctxmgr.diagnose.evidence.calls import (
     diff_changes,
     edited_paths,
     list_changes,
+    only_looks,
     patch_changes,
     patched_paths,
     path_of,
@@ -217,15 +218,19 @@ def _diagnose_rewritten_file(
     # A write between the read and the edit makes the read outdated.
     between = [
         each for each in evidence.recent
-        if known.entry.index < each.index < entry.index and each.status == "ok"
+        if known.entry.index < each.index < entry.index and each.status == "ok" and not only_looks(each)
         and (REWRITES.search(command_of(each)) or _MAY_REWRITE.search(command_of(each))
              or (each.agent != entry.agent and any(same_file(path, one) for one in edited_paths(each))))
     ]  # fmt: skip
     if not between:
         return None
     name, source = evidence.name(path), evidence.source(between[-1])
+    lines = [line.strip() for line in change.old.split("\n") if line.strip()]
+    removed = {line[1:].strip() for each in evidence.recent if each.index > known.entry.index
+               for line in evidence.text(each).split("\n") if line.startswith("-")}  # fmt: skip
+    gone = next((line for line in lines if line in removed), lines[0])
     cause = (
-        f"{_describe_edit(evidence, entry, path)}: {_absence_text(change.old.strip().split(chr(10))[0], change)} any more. "
+        f"{_describe_edit(evidence, entry, path)}: {_absence_text(gone, change)} any more. "
         f"You read it{clock(known.entry.ts)}, and {source} came after that and may have rewritten it (quotes, blanks, order)."
     )
     step = f"Read {name} again as it is now, and take the text of the edit from there."

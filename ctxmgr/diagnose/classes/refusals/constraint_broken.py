@@ -226,6 +226,8 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
     if match is None or limit is None or limit < _LEAST_LIMIT or sentence.endswith("?"):
         return None
     unit = (match.group("unit") or "").casefold().rstrip("s")
+    # "Set 16.5 °C, vents at most 10 %": the limit is of another thing.
+    given = {_parse_number(number) for text in evidence.user_texts for number in _NUMBER.findall(text.text[:4_000])}
     over: list[tuple[EntryView, str]] = []
     for entry in evidence.failing_calls:
         said = evidence.text(entry)[:2_000]
@@ -240,7 +242,7 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
         asked = [
             number for number in _NUMBER.findall(f"{call_input(entry)[:4_000]} {json.dumps(entry.input, default=str)[:4_000]}")
             # A number hundreds of times as large is an id.
-            if may_be_rule and limit < (_parse_number(number) or 0) <= limit * _MOST_FACTOR
+            if may_be_rule and limit < (value := _parse_number(number) or 0) <= limit * _MOST_FACTOR and value not in given
         ]  # fmt: skip
         if named or asked:
             over.append((entry, named[0] if named else asked[-1]))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from ctxmgr.diagnose.classes.refusals.described_values import diagnose_described_value
 from ctxmgr.diagnose.classes.refusals.recorded_schema import diagnose_by_record
 from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, diagnose_refused_value
 from ctxmgr.diagnose.errors.refusals import Violation, find_violations
@@ -94,8 +95,9 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         asked = _compare_arguments(entry, said)
         if (asked.wanted or asked.unwanted) and (found := _diagnose_arguments(evidence, entry, asked)) is not None:
             return found
-        if (found := _diagnose_value(evidence, entry, said) or diagnose_by_record(evidence, entry, said)) is not None:
-            return found
+        for ask in (_diagnose_value, diagnose_by_record, diagnose_described_value):
+            if (found := ask(evidence, entry, said)) is not None:
+                return found
     return None
 
 

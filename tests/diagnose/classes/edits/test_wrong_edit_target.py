@@ -166,3 +166,22 @@ def test_a_text_that_the_tool_found_is_not_said_to_be_absent(before: list[Call],
     assert found is not None
     assert cause in found.cause
     assert ("not in the file" in found.cause) == ("not in the file" in cause)
+
+
+def test_what_only_reads_has_rewritten_nothing() -> None:
+    """The rebase has, and not the look at the log with its format; of the old lines the one that went is named."""
+    old = "if late:\n    sleep(delay)"
+    tried = edit("retry.py", old, "pass", "No replacement was performed: old_str did not appear verbatim in retry.py.")
+    known = evidence(
+        read("retry.py", f"def run():\n{old}\n"),
+        bash("git fetch && git rebase origin/main", "Successfully rebased"),
+        bash('git log -3 --format="%h %s"', "ab12 jitter"),
+        *[tried] * THRICE,
+        bash("git show ab12", "@@ -1 +1 @@\n if late:\n-    sleep(delay)\n+    sleep(wait)"),
+    )
+    told = wrong_edit_target.diagnose(known)
+
+    assert told is not None
+    assert "`sleep(delay)` is not in the file any more" in told.cause
+    assert "git rebase origin/main" in told.cause
+    assert "git log" not in told.cause

@@ -53,3 +53,20 @@ def test_changes_from_before_the_agent_s_own_are_not_to_be_restored() -> None:
     told = diagnose(evidence(Said("Rename a to b. Keep vendor/ untouched."), look, change, *[REFUSED] * 3))
 
     assert told is None or "git restore" not in told.next_step
+
+
+def test_a_limit_of_one_thing_is_none_of_another() -> None:
+    """A number that the user gave is not over the limit that stands beside it."""
+    orders = Said("Greenhouse 1: heating 16.5 °C, vents max 10 %, from now on.")
+    refused = Call("point_write", {"point": "heating", "value": 16.5}, "write refused", "error")
+    told = diagnose(evidence(orders, *[refused] * THRICE))
+
+    assert told is None or told.kind != "constraintBroken"
+
+
+def test_a_number_over_the_limit_of_the_user_is_told() -> None:
+    """The same limit with a number that the user has not given."""
+    orders = Said("Vents max 10 % from now on.")
+    refused = Call("point_write", {"point": "vents", "value": 25}, "write refused", "error")
+
+    require_told(evidence(orders, *[refused] * THRICE), "constraintBroken", ["`25`", "max 10 %"], ["at most 10"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.recover.answer.prompt import ShownText
+from ctxmgr.recover.evidence.quotes import ShownText
 
 
 def test_a_quote_is_not_shown_again_in_the_wrapper_of_a_client() -> None:
