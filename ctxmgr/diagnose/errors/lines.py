@@ -9,7 +9,7 @@ structured error.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, cast
 
@@ -344,7 +344,7 @@ _HARM = lazy_pattern(r"\b(?:rm|sudo|curl|wget|sh|bash|eval|chmod|chown|force)\b|
 _MOST_DEPTH, _MOST_MEMBERS, _OFFERS_READ, _MOST_PARSED = 4, 4, 6_000, 20_000
 
 
-def error_details(entry: EntryView, said: str, known_text: str) -> str:
+def error_details(entry: EntryView, said: str, known_text: str, was_tried: Callable[[str], bool] | None = None) -> str:
     """Return a sentence with members of an error that the call and earlier sentences do not have; "" if there are none."""
     asked = f"{call_input(entry)}\n{known_text}"
     members = [
@@ -353,7 +353,7 @@ def error_details(entry: EntryView, said: str, known_text: str) -> str:
         if value not in asked and name not in known_text
     ]
     sentences = [f"The answer names {', '.join(members[:_MOST_MEMBERS])}."] if members else []
-    offer = next((each for each in list_offers(said) if each not in asked), "")
+    offer = next((each for each in list_offers(said) if each not in asked and not (was_tried and was_tried(each))), "")
     if offer:
         sentences.append(f"The error itself names {code(offer, 90)}.")
     return " ".join(sentences)

@@ -393,8 +393,9 @@ class Evidence:
         return min(found, self.finding.count) if self.finding is not None and self.finding.period > 1 else found
 
     def was_tried(self, command: str) -> bool:
-        """Whether a command was run before, alone or within a longer one."""
-        return any(command in command_of(entry) for entry in self.recent)
+        """Whether a command was run before, alone or within a longer one, perhaps with more options."""
+        words = set(command.split())
+        return any(command in (ran := command_of(entry)) or (ran and words <= set(ran.split())) for entry in self.recent)
 
     def changes(self, since: int, until: int | None = None) -> list[EntryView]:
         """Return the successful entries between ``since`` and ``until`` (both excluded) that may have changed something."""

@@ -112,10 +112,9 @@ _OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHan
 _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED = 200, 2, 2, 90, 3, 5, 130
 _QUOTED_SPAN = lazy_pattern(r"`([^`\n]+)`")
 LOOK_AGAIN = "Look again at what you have not looked at since your last changes"  # any line that bears on the failure is better
-_BEGIN, _USER_SAID, _AS_SAID = "Begin with what the ", "The user said", "Do it as the user said: "
+_BEGIN, _USER_SAID, _AS_SAID, _UNKNOWN = "Begin with what the ", "The user said", "Do it as the user said: ", "Not known why "
 _SHOWN_STEP = "Begin with what is quoted above: none of the calls has used it."
 _QUOTED_STEP = "Begin with what is quoted above, where it fits the task."
-_UNKNOWN = "Not known why "
 _LIKELY = 0.5
 """Minimum relevance of a record that shares no rare word with a failure, if a cause is known."""
 _OF_ERROR = 3
@@ -226,7 +225,8 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     about.sort(key=lambda each: each.id not in _cited(found))  # the calls that the cause quotes come first
     entry, said = about[0], evidence.text(about[0])
     # Of an answer that refuses nothing, no member says more than the answer itself, which is quoted.
-    details = error_details(entry, said, f"{found.cause}\n{found.next_step}") if evidence.has_failed(entry) else ""
+    known, tried = f"{found.cause}\n{found.next_step}", evidence.was_tried
+    details = error_details(entry, said, known, tried) if evidence.has_failed(entry) else ""
     defined = [*find_definitions(evidence, about), *find_rules_on_values(evidence, about)]
     described = {each.entry for each in defined}
     related = [*defined, *_list_related_lines(evidence, about, found, beside=described)]

@@ -121,3 +121,12 @@ def test_words_of_errors_are_told_and_others_are_not() -> None:
 def test_what_does_harm_is_no_offer(command: str) -> None:
     """Recorded text may name such a command; nothing of ours passes it on, whether its option or its program does the harm."""
     assert list_offers(f"could not go on: run '{command}'") == []
+
+
+def test_an_offer_that_was_tried_is_not_named() -> None:
+    """What the error offers has not helped."""
+    body = "Could not find `protoc`, try `apt-get install protobuf-compiler`"
+    entry = view(0, failed("cargo test", body))
+
+    assert "protobuf-compiler" in error_details(entry, body, "")
+    assert "protobuf-compiler" not in error_details(entry, body, "", lambda offer: "protobuf-compiler" in offer)
