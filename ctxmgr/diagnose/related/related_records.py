@@ -99,6 +99,8 @@ _PERSON_AT = lazy_pattern(r"\w[\w.+-]*@[A-Za-z][\w.-]*")
 """An account or a mail address: somebody to ask, and nothing to look at."""
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
 _STEM = lazy_pattern(r"[A-Za-z]{4,30}")
+_PROSE = lazy_pattern(r"^[^{}\[\]]*\b[a-z]+ [a-z]+ [a-z]+ [a-z]+\b")
+"""A line that says something, unlike the data of an answer."""
 _UNIT = lazy_pattern(r"[\d.,]*[A-Za-z]{1,3}(?:/[A-Za-z]{1,3})?")
 """A unit of measure, such as `kWh`, `10GB` and `km/h`. It is no value that a call lacks."""
 _WORD = lazy_pattern(r"\w{3,40}")
@@ -158,6 +160,9 @@ class CauseExplanation(NamedTuple):
 
     def texts_without(self, shown: Collection[str | None]) -> tuple[str, str]:
         """Return cause and step for a reader who sees the lines of these records. Neither describes them again."""
+        quoted = [each for each in self.related_lines if each.key in shown]
+        if quoted and self.found.kind == "unknown":  # names of further records would only lead away from the quotes
+            shown = {*shown, *(each.key for each in self.related_lines if not each.by_user)}
         hidden = [each for each in self.related_lines if each.key not in shown]
         cause = self._cause(shown)
         after = [each for each in self.after if not (each.startswith(_BEGIN) and _quoted_spans(each) <= _quoted_spans(cause))]
@@ -165,10 +170,11 @@ class CauseExplanation(NamedTuple):
         again = [
             each for each in sentences_in(cause) if each.startswith(_USER_SAID) and _quoted_spans(each) <= _quoted_spans(step)
         ]
-        quoted = [each for each in self.related_lines if each.key in shown]
-        if any(self.found.kind == "unknown" or each.relevance >= RULE_RELEVANCE for each in quoted):
-            kept = [each for each in sentences_in(step) if not each.startswith(LOOK_AGAIN)]
-            step = _join_sentences([_QUOTED_STEP, *kept])
+        least = _LIKELY if self.found.kind == "unknown" else RULE_RELEVANCE
+        if not any(self.before) and any(each.relevance >= least and _PROSE.search(each.line) for each in quoted):
+            step = _join_sentences(
+                [_QUOTED_STEP, *(each for each in sentences_in(step) if not each.startswith((LOOK_AGAIN, _BEGIN)))]
+            )
         return " ".join(each for each in sentences_in(cause) if each not in again), step or _SHOWN_STEP
 
     def minimum_length(self, shown: Collection[str | None]) -> int:
