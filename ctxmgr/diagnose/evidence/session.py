@@ -21,6 +21,7 @@ from ctxmgr.diagnose.evidence.calls import (
     edited_paths,
     input_text,
     is_readable,
+    last_command,
     may_change,
     only_looks,
     program_name,
@@ -28,7 +29,6 @@ from ctxmgr.diagnose.evidence.calls import (
     runs_in_background,
     same_file,
     short_path,
-    split_command,
     subject,
 )
 from ctxmgr.diagnose.evidence.messages import BY_USER, STREAMED, Message
@@ -464,8 +464,7 @@ def _key_without_pauses(entry: EntryView) -> str:
 
 def _command_words(entry: EntryView) -> tuple[str, ...]:
     """Return the words of a command without its options: "terraform plan -out p" replaces a failed "terraform plan"."""
-    parts = split_command(command_of(entry))
-    words = [word for word in parts[-1] if not word.startswith("-")] if parts else []
+    words = [word for word in last_command(command_of(entry)) if not word.startswith("-")]
     return tuple(words) if len(words) > 1 else ()
 
 
