@@ -387,7 +387,7 @@ def program_name(entry: EntryView) -> str:
 
 def last_command(command: str) -> list[str]:
     """Return the words of the last command within a command that is no filter, or []. A filter at the end is not what fails."""
-    return next((words for words in reversed(split_command(command)) if words[0] not in _FILTERS), [])
+    return next((words for words in reversed(split_command(command)) if words[0] not in _FILTERS), list[str]())
 
 
 def may_change(entry: EntryView) -> bool:
