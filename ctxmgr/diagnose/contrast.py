@@ -61,7 +61,6 @@ _VERBOSE = tuple(
         ("pytest", r"\s-v", "-x -vv"),
         ("unittest", r"\s-v", "-v"),
         ("curl", r"\s-\w*v", "-v"),
-        ("ssh", r"\s-v", "-v"),
         ("npm", "loglevel", "--loglevel verbose"),
         ("cargo", r"\s-v", "-v"),
         ("go test", r"\s-v", "-v"),

@@ -138,6 +138,7 @@ class CauseExplanation(NamedTuple):
         later: the step of ``found`` comes first.
         quotes: lines of possibly related records, if the cause is too certain to describe them.
         error: the most telling lines of the failing call, if the cause rests only on its words.
+        says: what says these lines: the call, or a log that was read about it.
     """
 
     found: Diagnosis
@@ -148,6 +149,7 @@ class CauseExplanation(NamedTuple):
     later: bool = True
     quotes: Sequence[Quote] = ()
     error: Quote | None = None
+    says: str = "It"
 
     @property
     def diagnosis(self) -> Diagnosis:
@@ -239,7 +241,9 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     )
     spoken = [person] if person is not None else []
     named = None if person or not evidence.has_failed(entry) else _find_named_by_user(evidence, about, found)
-    lines = _describe_reasons(texts, found)
+    shows = next((each for each in about if gives_reason(evidence.text(each))), entry)  # of several forms, one may say why
+    says = _name_speaker(evidence, shows)
+    lines = _describe_reasons(texts, found, says)
     # The list that shows what is free has more names, which are not.
     looks = [each for each in looks if not other.step.startswith(FREE_INSTEAD) or each.source not in other.step]
     shown = [(each.sentence, each.key) for each in looks if each.names or each.by_user]
@@ -249,13 +253,12 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     holder = _describe_holder_step(entry, said) if evidence.has_failed(entry) else ""
     rest = [_describe_earlier_error(evidence, entry), *(each.cause for each in spoken)]
     later = found.kind not in _BROAD
-    shows = next((each for each in about if gives_reason(evidence.text(each))), entry)  # of several forms, one may say why
     verbatim = next(iter(reasons(evidence, [shows], MOST_ERROR)), "").split(" ⏎ ")
     error = None if later or not verbatim[0] else evidence.quote(shows, "\n".join(verbatim))
     return CauseExplanation(
         _add_quotes(found, [quote for each in spoken for quote in each.quotes], related),
         [
-            (other.cause, None), ((lines or [""])[0], entry.id), (details, None),
+            (other.cause, None), ((lines or [""])[0], entry.id if error is None else error.entry), (details, None),
             *((each, None) for each in rest), *shown, *((each, None) for each in lines[1:]),
             (named.cause if named else "", None), *shared,
         ],
@@ -264,6 +267,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
         [named.step if named else "", *_list_offers(evidence, about, texts, found)],
         later=later,
         error=error,
+        says=says,
     )  # fmt: skip
 
 
@@ -292,7 +296,11 @@ def _explain_sure_cause(
     evidence: Evidence, about: Sequence[EntryView], found: Diagnosis, details: str, around: _WayAround
 ) -> CauseExplanation:
     """Return a known cause with the members of its error and a way around it."""
-    own = _describe_reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
+    own = (
+        _describe_reasons(reasons(evidence, about, _MOST_REASON), found, _name_speaker(evidence, about[0]))[:1]
+        if found.kind in _OBSTACLES
+        else []
+    )
     causes = [(each, None) for each in (details, *own, around.cause)]
     # A way that the user named comes before other remedies.
     if around.step.startswith("Go by "):
@@ -496,7 +504,13 @@ def _join_sentences(parts: Sequence[str], essential: str = "") -> str:
     return step.strip()
 
 
-def _describe_reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
+def _name_speaker(evidence: Evidence, step: EntryView) -> str:
+    """Return what says why a call failed, as the beginning of a sentence: the call itself, or a log that was read about it."""
+    log = evidence.log_of(step)
+    return "It" if log is None else f"Its log, which {evidence.source(log.entry)} read,"
+
+
+def _describe_reasons(texts: Sequence[str], found: Diagnosis, head: str) -> list[str]:
     """Return what the calls say about their failure, as sentences, without what the cause says already."""
     cause_words = set(_WORD.findall(found.cause))
     new: list[str] = []
@@ -507,7 +521,7 @@ def _describe_reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
             new.append(text)
         cause_words |= words
     quoted = [quotable_lines(text.split(" ⏎ ")).replace(".`", "`") for text in new[:_REASONS]]  # prose may be an order
-    return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
+    return [f"{head} {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
 
 
 def _list_offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str], found: Diagnosis) -> Iterator[str]:
