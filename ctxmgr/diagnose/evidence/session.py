@@ -323,6 +323,11 @@ class Evidence:
             self._logs[key] = found
         return self._logs[key]
 
+    def name_speaker(self, entry: EntryView) -> str:
+        """Return what says why a call failed, as the beginning of a sentence: the call, or a log that was read about it."""
+        log = self.log_of(entry)
+        return "It" if log is None else f"Its log, which {self.source(log.entry)} read,"
+
     def output_so_far(self, entry: EntryView) -> str:
         """Return what an open call has printed according to the events behind it."""
         printed = (each for each in self.messages if each.by == "program" and each.kind in STREAMED)

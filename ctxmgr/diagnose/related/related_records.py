@@ -241,9 +241,8 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     )
     spoken = [person] if person is not None else []
     named = None if person or not evidence.has_failed(entry) else _find_named_by_user(evidence, about, found)
-    shows = next((each for each in about if gives_reason(evidence.text(each))), entry)  # of several forms, one may say why
-    says = _name_speaker(evidence, shows)
-    lines = _describe_reasons(texts, found, says)
+    # Other forms of the call do not speak for its log.
+    lines = _describe_reasons(texts if evidence.log_of(entry) is None else texts[:1], found, evidence.name_speaker(entry))
     # The list that shows what is free has more names, which are not.
     looks = [each for each in looks if not other.step.startswith(FREE_INSTEAD) or each.source not in other.step]
     shown = [(each.sentence, each.key) for each in looks if each.names or each.by_user]
@@ -253,6 +252,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     holder = _describe_holder_step(entry, said) if evidence.has_failed(entry) else ""
     rest = [_describe_earlier_error(evidence, entry), *(each.cause for each in spoken)]
     later = found.kind not in _BROAD
+    shows = next((each for each in about if gives_reason(evidence.text(each))), entry)  # of several forms, one may say why
     verbatim = next(iter(reasons(evidence, [shows], MOST_ERROR)), "").split(" ⏎ ")
     error = None if later or not verbatim[0] else evidence.quote(shows, "\n".join(verbatim))
     return CauseExplanation(
@@ -267,7 +267,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
         [named.step if named else "", *_list_offers(evidence, about, texts, found)],
         later=later,
         error=error,
-        says=says,
+        says=evidence.name_speaker(shows),
     )  # fmt: skip
 
 
@@ -296,11 +296,8 @@ def _explain_sure_cause(
     evidence: Evidence, about: Sequence[EntryView], found: Diagnosis, details: str, around: _WayAround
 ) -> CauseExplanation:
     """Return a known cause with the members of its error and a way around it."""
-    own = (
-        _describe_reasons(reasons(evidence, about, _MOST_REASON), found, _name_speaker(evidence, about[0]))[:1]
-        if found.kind in _OBSTACLES
-        else []
-    )
+    says, texts = evidence.name_speaker(about[0]), reasons(evidence, about, _MOST_REASON)
+    own = _describe_reasons(texts, found, says)[:1] if found.kind in _OBSTACLES else []
     causes = [(each, None) for each in (details, *own, around.cause)]
     # A way that the user named comes before other remedies.
     if around.step.startswith("Go by "):
@@ -502,12 +499,6 @@ def _join_sentences(parts: Sequence[str], essential: str = "") -> str:
             room += len(essential) if each == essential else 0
             step += f"{each} "
     return step.strip()
-
-
-def _name_speaker(evidence: Evidence, step: EntryView) -> str:
-    """Return what says why a call failed, as the beginning of a sentence: the call itself, or a log that was read about it."""
-    log = evidence.log_of(step)
-    return "It" if log is None else f"Its log, which {evidence.source(log.entry)} read,"
 
 
 def _describe_reasons(texts: Sequence[str], found: Diagnosis, head: str) -> list[str]:

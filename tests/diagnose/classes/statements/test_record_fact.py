@@ -48,7 +48,7 @@ def test_a_module_for_another_node_than_that_of_the_service() -> None:
 
 @pytest.mark.parametrize(
     ("unit", "shell"),
-    [(UNIT, bash("which node", "/usr/bin/node")), (UNIT.replace("/opt/node22", "/root/.nvm/versions/node/v22.1.0"), SHELL)],
+    [(UNIT, bash("which node", "/usr/bin/node")), (UNIT.replace("/opt/node22", "/srv/.nvm/versions/node/v22.1.0"), SHELL)],
 )
 def test_one_node_or_one_that_nobody_shows_is_no_fact(unit: str, shell: Call) -> None:
     """The words of the error remain."""
