@@ -232,7 +232,8 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     if found.confidence == "high":  # other records would only hide a known cause
         around = _find_way_around(evidence, about, found, others) if found.kind in _OBSTACLES else _WayAround("", "", ())
         return _explain_sure_cause(evidence, about, found, details, around)._replace(quotes=_choose_quotes(related))
-    related, texts = others, reasons(evidence, about, _MOST_REASON)
+    # Other forms of the call do not speak for its log.
+    related, texts = others, reasons(evidence, about if evidence.log_of(entry) is None else about[:1], _MOST_REASON)
     # If the error says what to do, other records may be quoted, but nobody is sent to look at them.
     looks = [each for each in related if each.of_failure or each.by_user or found.kind not in _STATED]
     found, other = _choose_alternative(evidence, about, found, texts)
@@ -241,8 +242,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     )
     spoken = [person] if person is not None else []
     named = None if person or not evidence.has_failed(entry) else _find_named_by_user(evidence, about, found)
-    # Other forms of the call do not speak for its log.
-    lines = _describe_reasons(texts if evidence.log_of(entry) is None else texts[:1], found, evidence.name_speaker(entry))
+    lines = _describe_reasons(texts, found, evidence.name_speaker(entry))
     # The list that shows what is free has more names, which are not.
     looks = [each for each in looks if not other.step.startswith(FREE_INSTEAD) or each.source not in other.step]
     shown = [(each.sentence, each.key) for each in looks if each.names or each.by_user]
@@ -266,8 +266,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
         looks,
         [named.step if named else "", *_list_offers(evidence, about, texts, found)],
         later=later,
-        error=error,
-        says=evidence.name_speaker(shows),
+        error=error, says=evidence.name_speaker(shows),
     )  # fmt: skip
 
 
