@@ -61,7 +61,6 @@ _VERBOSE = tuple(
         ("pytest", r"\s-v", "-x -vv"),
         ("unittest", r"\s-v", "-v"),
         ("curl", r"\s-\w*v", "-v"),
-        ("ssh", r"\s-v", "-v"),
         ("npm", "loglevel", "--loglevel verbose"),
         ("cargo", r"\s-v", "-v"),
         ("go test", r"\s-v", "-v"),
@@ -389,12 +388,20 @@ def _find_unread_file(evidence: Evidence, step: EntryView) -> tuple[str, str | N
         if not first and not second and _ABSENT.search(line):
             continue
         name = path.rpartition("/")[2]
-        # A path in a library, or a bare word, is no place to look at.
-        if not plain_name(path) or any(part in path for part in FOREIGN) or (not one and "/" not in path and not second):
+        # A path in a library, a compiled file, or a bare word, is no place to look at.
+        if (
+            not plain_name(path)
+            or any(part in path for part in FOREIGN)
+            or _COMPILED.search(name)
+            or (not one and "/" not in path and not second)
+        ):
             continue
         if not any(same_file(path, each) for each in known) and name not in shown and path not in asked:
             found = path, first or second or None
     return found
+
+
+_COMPILED = lazy_pattern(r"\.(?:o|a|so|obj|lib|dll|dylib|class|jar|pyc|exe|wasm|rlib)$")
 
 
 def _find_tested_function(evidence: Evidence, step: EntryView, path: str) -> str | None:

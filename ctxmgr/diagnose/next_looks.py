@@ -122,7 +122,9 @@ _LOOKS = (
     ),
     _Look(
         r"\bssh\b|\bscp\b|\brsync\b|\bsftp\b",
-        "",
+        # Its own failures. Otherwise the command on the other side failed, and ssh worked.
+        r"^(?:ssh|scp|sftp|kex\w*|rsync)[:\[]|permission denied \(|host key|connection (?:closed|reset|timed out|refused)"
+        r"|could not resolve|exit(?:ed with)?(?: code| status):? 255\b|lost connection|too many authentication",
         "Make it tell more: add `-v` to the ssh call, and read the last step before the refusal.",
     ),
     _Look(
@@ -198,7 +200,8 @@ def _find_known_look(evidence: Evidence, step: EntryView, error_text: str) -> st
         # Known remedies come before a debugger. The looks before them are even surer.
         if place == _CRASHES and (way := find_way_out(error_text)) is not None:
             return way
-        if not _is_look_for(look, call, said):
+        # A log that was read is not to be read again.
+        if not _is_look_for(look, call, said) or ("journalctl" in look.look and evidence.log_of(step) is not None):
             continue
         if look.said == _SERVER and (seen := _find_advice_in_log(evidence, step)):
             return seen

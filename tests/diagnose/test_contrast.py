@@ -232,3 +232,15 @@ def test_a_wait_that_lasts_longer_than_told_is_a_mystery() -> None:
     assert found is not None
     assert "Not known why" in found.cause
     assert "was told to wait only until" in found.cause
+
+
+def test_a_compiled_file_is_not_to_be_read() -> None:
+    """A build names its objects, which nobody can read; a source that it names is another matter."""
+    said = "ld -o build/app build/main.o build/crc.o\nthe result differs"
+    objects = contrast(evidence(*[failed("./link.sh", said)] * 3))
+    source = contrast(evidence(*[failed("./link.sh", f"{said} at src/crc.c:3")] * 3))
+
+    assert objects is not None
+    assert source is not None
+    assert "Read `build" not in objects.next_step
+    assert "Read `src/crc.c`" in source.next_step

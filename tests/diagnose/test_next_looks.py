@@ -105,3 +105,21 @@ def test_the_states_that_a_look_showed_are_named() -> None:
     told = contrast(evidence(test, network, mended, test, Call("reboot_device", {}, "done"), test))
     assert told is not None
     assert "check_network call at 10:00 again" not in told.next_step
+
+
+@pytest.mark.parametrize(
+    ("said", "verbose"),
+    [
+        ("dba@db: Permission denied (publickey).", True),
+        ("ssh: connect to host db port 22: No route to the other side", True),
+        ("lost connection", True),
+        ("the ledger differs at row 14", False),
+        ("activating", False),
+    ],
+)
+def test_ssh_is_asked_for_more_only_where_it_failed_itself(said: str, verbose: bool) -> None:
+    """Where the command on the other side failed, `ssh -v` has nothing to tell of it."""
+    told = contrast(evidence(*[Call("bash", {"command": "ssh db ./compare.sh"}, said, "error")] * 3))
+
+    assert told is not None
+    assert ("add `-v`" in told.next_step) == verbose, told.next_step

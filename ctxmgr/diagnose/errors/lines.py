@@ -146,7 +146,8 @@ def _choose_lines(lines: Sequence[_Line], room: int) -> list[_Line]:
 def _list_lines(evidence: Evidence, step: EntryView) -> list[_Line]:
     """Return the distinct lines of an output that have words and are no order."""
     found: dict[str, _Line] = {}
-    texts = evidence.text(step)[-_MOST_OUTPUT:].split("\n")
+    log = evidence.log_of(step)
+    texts = (evidence.text(step) if log is None else log.text)[-_MOST_OUTPUT:].split("\n")
     frames, explains = _find_passed_frames(texts), False
     for place, text in enumerate(texts):
         line = _DECORATION.sub("", text).strip()[:_MOST_LINE_READ]

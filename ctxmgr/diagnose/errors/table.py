@@ -253,11 +253,26 @@ def known_error(kind: str, evidence: Evidence, *, late: bool, once: bool = False
         if not once and evidence.times(entry) < 2 and len(evidence.failing_calls) < 2:
             continue
         for row, match in matching_rows(evidence, entry):
-            if (
-                found := diagnose_row(kind, evidence, entry, row, match) if row.late == late and row.fails else None
-            ) is not None:
+            if row.late != late or not row.fails or _only_warns(row, match):
+                continue
+            if (found := diagnose_row(kind, evidence, entry, row, match)) is not None:
                 return found
     return None
+
+
+_WARNS = lazy_pattern(r"(?:(?!error)[^\n]){0,80}?\bwarn(?:ing)?\b", re.IGNORECASE)
+_FAILS = lazy_pattern(
+    r"(?:\W{0,4}(?:FAIL(?:ED|URE)?|not ok|ERROR|Error|fatal|panic)\b[: ]|E {2,4}\S"
+    r"|\S{1,160}:\d{1,6}:(?:\d{1,5}:)? (?:fatal )?error\b|(?:\w{1,40}\.){0,6}\w{0,40}(?:Error|Exception): )"
+)
+
+
+def _only_warns(row: ErrorRow, match: re.Match[str]) -> bool:
+    """Whether a row matches only in lines that call themselves a warning, while another line says what failed."""
+    lines = match.string.split("\n")
+    said = [line for line in lines if not _WARNS.match(line)]
+    # A row may join lines, so it is tried on all of them.
+    return len(said) < len(lines) and not row.pattern.search("\n".join(said)) and any(map(_FAILS.match, said))
 
 
 def any_known_error(kind: str, evidence: Evidence) -> Diagnosis | None:

@@ -4,6 +4,7 @@
 |---|---|
 | `session` | `Evidence`: entries, messages and the finding; what fails and repeats among them |
 | `calls` | one call: command, files, edits, whether it may change something, whether it failed, whatever its status says |
+| `log_readings` | what a log that was read says about a call that failed without a reason |
 | `messages` | messages and their sentences: what people forbid, allow and decide |
 | `files` | the last known content of a file; where the record has a path |
 | `numbered_lines` | a view of a file whose lines have numbers: where the lines begin |

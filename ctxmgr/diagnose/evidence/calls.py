@@ -405,9 +405,13 @@ def _short(value: Any) -> str:
 
 def program_name(entry: EntryView) -> str:
     """Return the program that a command runs last, else the name of the tool."""
-    # Filters at the end of a pipe are not what fails.
-    parts = [words for words in split_command(command_of(entry)) if words[0] not in _FILTERS]
-    return parts[-1][0].rpartition("/")[2] if parts else entry.action
+    words = last_command(command_of(entry))
+    return words[0].rpartition("/")[2] if words else entry.action
+
+
+def last_command(command: str) -> list[str]:
+    """Return the words of the last command within a command that is no filter, or []. A filter at the end is not what fails."""
+    return next((words for words in reversed(split_command(command)) if words[0] not in _FILTERS), list[str]())
 
 
 def may_change(entry: EntryView) -> bool:

@@ -21,6 +21,7 @@ from ctxmgr.diagnose.evidence.calls import (
     edited_paths,
     input_text,
     is_readable,
+    last_command,
     may_change,
     only_looks,
     program_name,
@@ -28,9 +29,9 @@ from ctxmgr.diagnose.evidence.calls import (
     runs_in_background,
     same_file,
     short_path,
-    split_command,
     subject,
 )
+from ctxmgr.diagnose.evidence.log_readings import LogReading, find_log_reading
 from ctxmgr.diagnose.evidence.messages import BY_USER, STREAMED, Message
 from ctxmgr.diagnose.evidence.texts import (
     agent_name,
@@ -95,6 +96,9 @@ class Evidence:
     home: str = ""
     # By session and index, because related entries come from other sessions.
     _texts: dict[tuple[str, int], str] = field(default_factory=lambda: dict[tuple[str, int], str](), repr=False)
+    _logs: dict[tuple[str, int], LogReading | None] = field(
+        default_factory=lambda: dict[tuple[str, int], LogReading | None](), repr=False
+    )
     _failed: dict[tuple[str, int], bool] = field(default_factory=lambda: dict[tuple[str, int], bool](), repr=False)
 
     def days_named(self) -> AbstractContextManager[None]:
@@ -187,7 +191,7 @@ class Evidence:
 
         Quoted values are ignored, since they differ with the call. An almost empty message is equal only for equal calls.
         """
-        said = _VALUES.sub("''", self.text(entry)[-_MOST_ERROR:])[-_MOST_COMPARED:]
+        said = _VALUES.sub("''", self._own_text(entry)[-_MOST_ERROR:])[-_MOST_COMPARED:]
         # A text without letters says nothing, so only equal calls may have the same error.
         own = call_key(entry) if sum(map(str.isalpha, said)) < _FEW_LETTERS else ""
         return f"{entry.agent}\n{own}\n{mask_volatile(said, ids=True)}"
@@ -291,12 +295,38 @@ class Evidence:
         return short_path(self.relative_path(path) or path) if is_readable(path) else "the file"
 
     def text(self, entry: EntryView) -> str:
-        """Return the text of an entry's result, clean and bounded: its error message and its output."""
+        """Return the text of an entry's result, clean and bounded: its error message and its output.
+
+        If that of a failure says no reason, the lines of a log that was read about it follow: see `log_of`.
+        """
         key = entry.session, entry.index
         known = self._texts.get(key)
         if known is None:
-            known = self._texts[key] = strip_wrapper(self._raw_text(entry)).strip("\n")
+            log = self.log_of(entry)
+            own = self._own_text(entry)
+            known = self._texts[key] = own if log is None else f"{own}\n{log.text}".strip("\n")
         return known
+
+    def _own_text(self, entry: EntryView) -> str:
+        return strip_wrapper(self._raw_text(entry)).strip("\n")
+
+    def log_of(self, entry: EntryView) -> LogReading | None:
+        """Return what a log that was read later says about a call that failed without a reason, or None."""
+        key = entry.session, entry.index
+        if key not in self._logs:
+            found = None
+            if self.recent and entry.session == self.recent[-1].session and self.has_failed(entry):
+                same = (each.index for each in self.equal_calls(entry) if each.index > entry.index)
+                until = next(same, self.recent[-1].index + 1)
+                later = (each for each in reversed(self.recent) if entry.index < each.index < until)
+                found = find_log_reading(entry, self._own_text(entry), later, self._own_text)
+            self._logs[key] = found
+        return self._logs[key]
+
+    def name_speaker(self, entry: EntryView) -> str:
+        """Return what says why a call failed, as the beginning of a sentence: the call, or a log that was read about it."""
+        log = self.log_of(entry)
+        return "It" if log is None else f"Its log, which {self.source(log.entry)} read,"
 
     def output_so_far(self, entry: EntryView) -> str:
         """Return what an open call has printed according to the events behind it."""
@@ -388,8 +418,9 @@ class Evidence:
         found = sum(call_key(other) == key for other in self.loop)
         if self.finding is None and found > 1 and self.has_failed(entry):
             # Without a finding, the loop may have begun before the calls that are read as it.
-            said = mask_volatile(self.text(entry))
-            found = sum(self.has_failed(other) and mask_volatile(self.text(other)) == said for other in self.equal_calls(entry))
+            said = mask_volatile(self._own_text(entry))
+            same = self.equal_calls(entry)
+            found = sum(self.has_failed(other) and mask_volatile(self._own_text(other)) == said for other in same)
         return min(found, self.finding.count) if self.finding is not None and self.finding.period > 1 else found
 
     def was_tried(self, command: str) -> bool:
@@ -448,7 +479,10 @@ class Evidence:
         return clean(f"{whose} {subject(entry, self.name)}{clock(entry.ts)}").replace("\n", " ")
 
     def quote(self, entry: EntryView, text: str | None = None) -> Quote:
-        """Return a text of an entry as a quote; by default its result."""
+        """Return a text of an entry as a quote; by default its result. Lines of a log are quoted from the call that read it."""
+        log = self.log_of(entry)
+        if log is not None and (text is None or all(line in log.text for line in text.split("\n"))):
+            entry, text = log.entry, text or log.text
         said = self.text(entry) if text is None else text
         return Quote(entry=entry.id, source=self.source(entry), text=excerpt(said))
 
@@ -471,8 +505,7 @@ def _key_without_pauses(entry: EntryView) -> str:
 
 def _command_words(entry: EntryView) -> tuple[str, ...]:
     """Return the words of a command without its options: "terraform plan -out p" replaces a failed "terraform plan"."""
-    parts = split_command(command_of(entry))
-    words = [word for word in parts[-1] if not word.startswith("-")] if parts else []
+    words = [word for word in last_command(command_of(entry)) if not word.startswith("-")]
     return tuple(words) if len(words) > 1 else ()
 
 

@@ -141,6 +141,7 @@ class CauseExplanation(NamedTuple):
         later: the step of ``found`` comes first.
         quotes: lines of possibly related records, if the cause is too certain to describe them.
         error: the most telling lines of the failing call, if the cause rests only on its words.
+        says: what says these lines: the call, or a log that was read about it.
     """
 
     found: Diagnosis
@@ -151,6 +152,7 @@ class CauseExplanation(NamedTuple):
     later: bool = True
     quotes: Sequence[Quote] = ()
     error: Quote | None = None
+    says: str = "It"
 
     @property
     def diagnosis(self) -> Diagnosis:
@@ -242,7 +244,8 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     if found.confidence == "high":  # other records would only hide a known cause
         around = _find_way_around(evidence, about, found, others) if found.kind in _OBSTACLES else _WayAround("", "", ())
         return _explain_sure_cause(evidence, about, found, details, around)._replace(quotes=_choose_quotes(related))
-    related, texts = others, reasons(evidence, about, _MOST_REASON)
+    # Other forms of the call do not speak for its log.
+    related, texts = others, reasons(evidence, about if evidence.log_of(entry) is None else about[:1], _MOST_REASON)
     # If the error says what to do, other records may be quoted, but nobody is sent to look at them.
     looks = [each for each in related if each.of_failure or each.by_user or found.kind not in _STATED]
     found, other = _choose_alternative(evidence, about, found, texts)
@@ -251,7 +254,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     )
     spoken = [person] if person is not None else []
     named = None if person or not evidence.has_failed(entry) else _find_named_by_user(evidence, about, found)
-    lines = _describe_reasons(texts, found)
+    lines = _describe_reasons(texts, found, evidence.name_speaker(entry))
     # The list that shows what is free has more names, which are not.
     looks = [each for each in looks if not other.step.startswith(FREE_INSTEAD) or each.source not in other.step]
     shown = [(each.sentence, each.key) for each in looks if each.names or each.by_user]
@@ -267,7 +270,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     return CauseExplanation(
         _add_quotes(found, [quote for each in spoken for quote in each.quotes], related),
         [
-            (other.cause, None), ((lines or [""])[0], entry.id), (details, None),
+            (other.cause, None), ((lines or [""])[0], entry.id if error is None else error.entry), (details, None),
             *((each, None) for each in rest), *shown, *((each, None) for each in lines[1:]),
             (named.cause if named else "", None), *shared,
         ],
@@ -275,7 +278,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
         looks,
         [named.step if named else "", *_list_offers(evidence, about, texts, found)],
         later=later,
-        error=error,
+        error=error, says=evidence.name_speaker(shows),
     )  # fmt: skip
 
 
@@ -304,7 +307,8 @@ def _explain_sure_cause(
     evidence: Evidence, about: Sequence[EntryView], found: Diagnosis, details: str, around: _WayAround
 ) -> CauseExplanation:
     """Return a known cause with the members of its error and a way around it."""
-    own = _describe_reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
+    says, texts = evidence.name_speaker(about[0]), reasons(evidence, about, _MOST_REASON)
+    own = _describe_reasons(texts, found, says)[:1] if found.kind in _OBSTACLES else []
     causes = [(each, None) for each in (details, *own, around.cause)]
     # A way that the user named comes before other remedies.
     if around.step.startswith("Go by "):
@@ -508,7 +512,7 @@ def _join_sentences(parts: Sequence[str], essential: str = "") -> str:
     return step.strip()
 
 
-def _describe_reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
+def _describe_reasons(texts: Sequence[str], found: Diagnosis, head: str) -> list[str]:
     """Return what the calls say about their failure, as sentences, without what the cause says already."""
     cause_words = set(_WORD.findall(found.cause))
     new: list[str] = []
@@ -519,7 +523,7 @@ def _describe_reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
             new.append(text)
         cause_words |= words
     quoted = [quotable_lines(text.split(" ⏎ ")).replace(".`", "`") for text in new[:_REASONS]]  # prose may be an order
-    return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
+    return [f"{head} {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
 
 
 def _list_offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str], found: Diagnosis) -> Iterator[str]:

@@ -259,7 +259,7 @@ def _early(
     shown: set[str | None] = set()
     error = blocks = ""
     if cause.error is not None:
-        error = f" It says:\n{fence_text(_as_recorded(given, cause.error), MOST_ERROR)}"
+        error = f" {cause.says} says:\n{fence_text(_as_recorded(given, cause.error), MOST_ERROR)}"
         shown.add(cause.error.entry)
     sure = cause.found.confidence == "high"
     quotes = cause.quotes if sure else cause.found.evidence

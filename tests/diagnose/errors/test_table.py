@@ -13,7 +13,7 @@ import pytest
 from ctxmgr.diagnose import contrast, diagnose
 from ctxmgr.diagnose.classes import CLASSES
 from ctxmgr.diagnose.errors import table as error_table
-from ctxmgr.diagnose.errors.table import ErrorRow, error_rows, known_success
+from ctxmgr.diagnose.errors.table import ErrorRow, error_rows, known_error, known_success
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.texts import text_of
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP
@@ -262,3 +262,27 @@ def test_an_error_that_was_seen_once_is_explained_as_no_cause_is_known() -> None
     assert diagnose(known) is None
     assert told is not None
     assert "pytest finds no file or test `gone_test.py`" in told.cause
+
+
+SKEW = "make: Warning: File 'limits.h' has modification time 60 s in the future"
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        (f"{SKEW}\nmake: warning:  Clock skew detected.  Your build may be incomplete.\nmake: *** [test] Error 1", True),
+        (f"{SKEW}\n./build/t\nFAIL 76.0 is ALARM: got 1, want 2\nmake: *** [test] Error 1", False),
+        (f"{SKEW}\nc.c:3:2: error: expected ';' before 'return'\nmake: *** [c.o] Error 1", False),
+        # The same words stand in the error as well.
+        (
+            "c.c:1:1: warning: 'optional' is only available with '-std=c++17'\n"
+            "c.c:2:2: error: structured bindings only available with '-std=c++17'",
+            True,
+        ),
+    ],
+)
+def test_a_warning_is_no_cause_where_something_else_fails(said: str, known: bool) -> None:
+    """What calls itself a warning is only told if no other line says what failed."""
+    found = known_error("knownError", evidence(*[failed("make test", said)] * 3), late=False)
+
+    assert (found is not None) == known

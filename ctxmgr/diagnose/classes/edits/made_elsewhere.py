@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
+from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.classes.edits.edits_not_used import unaffected_calls
 from ctxmgr.diagnose.classes.edits.vanished_edit import diagnose_vanished_edit
 from ctxmgr.diagnose.evidence import Evidence, call_input
@@ -18,7 +20,8 @@ from ctxmgr.diagnose.evidence.calls import (
     same_file,
     split_command,
 )
-from ctxmgr.diagnose.evidence.files import is_file_name
+from ctxmgr.diagnose.evidence.files import asked_paths, is_file_name, listed_paths
+from ctxmgr.diagnose.evidence.manifests import find_build_command
 from ctxmgr.diagnose.evidence.texts import code, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -44,7 +47,120 @@ _OtherFile = tuple[str, str, EntryView, str]
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the file that decides instead of the edited one."""
-    return diagnose_vanished_edit(evidence, KIND) or _diagnose_unaffected_call(evidence)
+    found = diagnose_vanished_edit(evidence, KIND) or _diagnose_earlier_header(evidence)
+    return found or _diagnose_unaffected_call(evidence)
+
+
+_SEARCHED = lazy_pattern(r"(?<!\S)(-iquote|-I|-isystem)[ \t]?(?:\./)?([\w./+-]{1,100}?)/?(?!\S)")
+_HEADER = lazy_pattern(r"\.(?:h|hh|hpp|hxx|inc|inl|def)$")
+_LAST_LINES = 2
+_LISTS = ("ls", "find", "tree", "git", "fd")
+_QUOTED = lazy_pattern(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+
+
+class _EarlierHeader(NamedTuple):
+    """A header that the compiler takes before an edited one, the words for their folders, and the compiler's line."""
+
+    path: str
+    instead: str
+    folders: tuple[str, str]
+    line: str
+
+
+def _diagnose_earlier_header(evidence: Evidence) -> Diagnosis | None:
+    """Return the header of an earlier folder of the compiler's search, if an edited one of the same name is not reached."""
+    for entry in evidence.failing_calls:
+        lines = [line for line in evidence.text(entry)[:_MOST_TEXT].split("\n") if len(_SEARCHED.findall(line)) > 1]
+        changes = [(evidence.relative_path(path), each) for each in evidence.recent if lines for path in _list_changed(each)]
+        edited = dict(reversed(changes))
+        for path, first in edited.items():
+            if not _HEADER.search(path) or not plain_name(path) or not _failed_before(evidence, entry, first):
+                continue
+            found = next((one for line in lines[:_HEAD_LINES] if (one := _find_earlier(evidence, path, line))), None)
+            if found is not None and found.path not in edited:
+                return _explain_earlier(evidence, entry, found)
+    return None
+
+
+def _failed_before(evidence: Evidence, entry: EntryView, change: EntryView) -> bool:
+    """Whether a call ended before a change as another one does after it."""
+    before = [each for each in evidence.entries_before(change.index) if evidence.has_failed(each)]
+    return change.index <= entry.index and any(_read_end(evidence, each) == _read_end(evidence, entry) for each in before)
+
+
+def _read_end(evidence: Evidence, entry: EntryView) -> str:
+    return mask_volatile("\n".join(evidence.text(entry).split("\n")[-_LAST_LINES:]))
+
+
+def _list_changed(entry: EntryView) -> list[str]:
+    """Return the files that a call changes, with an editing tool or by `sed -i`."""
+    bare = _QUOTED.sub("''", command_of(entry))
+    edits = (part for part in split_command(bare) if part[0] == "sed" and any(word.startswith("-i") for word in part))
+    return [*(edited_paths(entry) if entry.status == "ok" else ()), *(word for part in edits for word in part[2:])]
+
+
+def _find_earlier(evidence: Evidence, path: str, line: str) -> _EarlierHeader | None:
+    searched = sorted(_SEARCHED.findall(line), key=lambda each: ("-iquote", "-I", "-isystem").index(each[0]))
+    own = next((place for place, (_, folder) in enumerate(searched) if path.startswith(f"{folder}/")), 0)
+    name = path.removeprefix(f"{searched[own][1]}/")
+    included = re.compile(rf"^\s*(?:\d+\s+)?#\s*include\s+([\"<]){re.escape(name)}[\">]", re.MULTILINE)
+    readers = [(each, match) for each in evidence.latest if (match := included.search(evidence.text(each)[:_MOST_TEXT]))]
+    # The folder of the file that includes it comes first of all.
+    if any(
+        evidence.relative_path(word).startswith(f"{searched[own][1]}/") for each, _ in readers for word in asked_paths(each)
+    ):
+        return None
+    for option, folder in searched[:own]:
+        # Only names in quotes are looked for in the folders of `-iquote`.
+        reads = any(option != "-iquote" or match[1] == '"' for _, match in readers)
+        if reads and _is_listed(evidence, f"{folder}/{name}"):
+            return _EarlierHeader(f"{folder}/{name}", path, (f"{option} {folder}", " ".join(searched[own])), line)
+    return None
+
+
+def _is_listed(evidence: Evidence, path: str) -> bool:
+    """Whether a look has listed a file, or read it."""
+    for each in evidence.latest:
+        words = {words[0] for words in split_command(command_of(each))}
+        paths = listed_paths(each, evidence.text(each), _file_name(path)) if words & set(_LISTS) else asked_paths(each)
+        if evidence.has_succeeded(each) and any(evidence.same_place(one, path) for one in paths):
+            return True
+    return False
+
+
+def _explain_earlier(evidence: Evidence, entry: EntryView, found: _EarlierHeader) -> Diagnosis:
+    made, own, (first, second) = code(found.path, 80), code(found.instead, 80), (code(each, 60) for each in found.folders)
+    cause = (
+        f"{evidence.describe_failure(entry, 60)}: the edits of {own} are not used, because the compiler takes {made} before it:"
+        f" {first} comes before {second} on its line."
+    )
+    source = _find_recipe(evidence, found.path, entry.index)
+    step = f"Read {made}, and make the change there or in what it is made from; then run {code(command_of(entry), 60)} once."
+    quotes = [evidence.quote(entry, found.line)]
+    if source is not None:
+        other, name, line, build = source
+        cause += f" That one is made from {code(name, 80)}, as {evidence.source(other)} shows."
+        how = f"run {code(build, 60)}" if build else f"make {made} anew"
+        step = f"Make the change in {code(name, 80)}, {how}, and then run {code(command_of(entry), 60)} once."
+        quotes.insert(0, evidence.quote(other, line))
+    return diagnosis(
+        KIND, cause, step, *quotes, check=f"{made} must have the new values, and the outcome must change.",
+        confidence="medium" if source is None else "high",
+    )  # fmt: skip
+
+
+def _find_recipe(evidence: Evidence, made: str, before: int) -> tuple[EntryView, str, str, str | None] | None:
+    """Return what a file is made from: the entry that shows it, the source, the line, and the command that makes it."""
+    arrow = re.compile(rf"{_FILE.pattern}\s*(?:->|→|=>)\s*(?:\./)?{re.escape(made)}(?![\w/-])")
+    for other in evidence.latest:
+        text = evidence.text(other)[:_MOST_TEXT]
+        for line in text.split("\n") if made in text and evidence.has_succeeded(other) and not edited_paths(other) else ():
+            names = [name for name in _FILE.findall(line) if plain_name(name) and _file_name(name) != _file_name(made)]
+            if names and (arrow.search(line) or _MADE.search(line)):
+                script = next((path for path in asked_paths(other) if is_file_name(path)), "")
+                build = find_build_command(evidence, script, before)[0] if script else None
+                return other, names[0], line.strip(), build
+    return None
 
 
 def _diagnose_unaffected_call(evidence: Evidence) -> Diagnosis | None:

@@ -31,7 +31,8 @@ _TARGET = r"[A-Za-z_][\w.]{0,80}"
 _WRITES = lazy_pattern(
     rf"^\s*(?P<called>{_TARGET})\.(?:update|clear|append|extend|pop|popitem|setdefault|insert|remove|add|discard|push|splice"
     rf"|set)\("
-    rf"|^\s*(?P<item>{_TARGET})\[[^\]\n]{{1,80}}\]\s*(?:[-+*/|]?=)(?!=)|^\s*(?P<member>[A-Za-z_]\w*(?:\.\w+)+)\s*[-+*/|]?=(?!=)"
+    rf"|^\s*(?P<item>{_TARGET})\[[^\]\n]{{1,80}}\]\s*(?:[-+*/|]?=)(?!=)"
+    r"|^\s*(?P<member>[A-Za-z_]\w*(?:\.\w+(?:\(\))?)+)\s*[-+*/|]?=(?!=)"
     rf"|^\s*(?:global)\s+(?P<shared>\w{{2,80}})|^\s*setattr\((?P<set>{_TARGET})\s*,|^\s*del\s+(?P<gone>{_TARGET})\["
     r"|^\s*os\.(?P<env>Setenv|putenv|chdir|Chdir)\("
 )
@@ -99,8 +100,10 @@ def _describe_restore(path: str) -> str:
 
 
 def _program_words(entry: EntryView) -> str:
-    words = split_command(command_of(entry))[-1]
-    return " ".join(words[:3] if words[0].startswith("python") else words[: 1 + (words[0] in ("go", "cargo", "npx"))])
+    """Return the words of a command up to the test program: "python3 -m pytest"."""
+    words = " ".join(_list_check_words(entry)[-1])
+    program = CHECKS.search(words)
+    return words[: program.end()] if program is not None else ""
 
 
 def _find_run(evidence: Evidence, entry: EntryView) -> _Run | None:
@@ -201,11 +204,26 @@ def _list_shown_lines(evidence: Evidence, before: int) -> Iterator[tuple[str, st
         files = [
             word for words in split_command(command_of(entry))[:1] for word in words[1:] if re.search(r"\w\.\w{1,4}$", word)
         ]
-        path = path_of(entry) or (files[0] if len(files) == 1 else "")
-        for line in strip_line_numbers(evidence.text(entry)).split("\n")[:_MOST_LINES]:
+        lines = strip_line_numbers(evidence.text(entry)).split("\n")[:_MOST_LINES]
+        starts = _list_file_starts(lines)
+        path = path_of(entry) or (files[0] if files and len(files) in (1, len(starts)) else "")
+        for place, line in enumerate(lines):
+            if len(files) == len(starts) > 1 and place in starts:
+                path = files[starts.index(place)]
             if (header := _HEADER.match(line)) is not None:
                 path = header["file"]
             elif (hit := _GREP.match(line)) is not None:
                 yield hit["file"], hit["line"], entry
             elif path:
                 yield path, line, entry
+
+
+def _list_file_starts(lines: list[str]) -> list[int]:
+    """Return the places in the text of several files where one may begin: imports, after the end of a function or at first."""
+    filled = [place for place, line in enumerate(lines) if line.strip()]
+    ends = [True, *(_ENDS.match(lines[place]) is not None for place in filled)]
+    return [place for place, after_end in zip(filled, ends, strict=False) if after_end and _IMPORTS.match(lines[place])]
+
+
+_IMPORTS = lazy_pattern(r"(?:import|from|use|using|package|#include|const \w{1,60} = require)\b")
+_ENDS = lazy_pattern(r"\s|\}")

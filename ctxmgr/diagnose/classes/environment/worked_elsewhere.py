@@ -6,7 +6,7 @@ import itertools
 import re
 
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_input, call_key, clock, program_name
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, folder_of, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, folder_of, last_command, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.texts import agent_name, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -44,18 +44,18 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 def _diagnose_command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say from which folder the same command worked."""
     command = command_of(entry)
-    last = _last_command(command)
+    last = last_command(command)
     if not last:
         return None
     for other in evidence.latest_before(entry.index):
-        if not evidence.has_succeeded(other) or call_key(other) == call_key(entry) or _last_command(command_of(other)) != last:
+        if not evidence.has_succeeded(other) or call_key(other) == call_key(entry) or last_command(command_of(other)) != last:
             continue
         there = folder_of(other)
         if there and not evidence.same_place(folder_of(entry) or ".", there) and plain_name(there):
             # A failing test does not fail for lack of its folder.
             if CHECKS.search(command) and not _NO_PLACE.search(evidence.text(entry)):
                 return None
-            return _explain_folder(evidence, entry, other, last, evidence.name(there))
+            return _explain_folder(evidence, entry, other, " ".join(last), evidence.name(there))
     return None
 
 
@@ -190,11 +190,6 @@ _SETTING = lazy_pattern(
 
 def _describe_setting(entry: EntryView, name: str, value: str) -> str:
     return f"{name} {value}" if name.startswith("-") or not command_of(entry) else f"{name}={value}"
-
-
-def _last_command(command: str) -> str:
-    parts = [words for words in split_command(command) if words[0] != "cd"]
-    return " ".join(parts[-1]) if parts else ""
 
 
 def _list_assignments(command: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.refusals import find_violations
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.evidence.calls import command_of, split_command
+from ctxmgr.diagnose.evidence.calls import command_of, last_command, split_command
 from ctxmgr.diagnose.evidence.manifests import read_scripts
 from ctxmgr.diagnose.evidence.messages import find_task_words
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
@@ -314,7 +314,7 @@ def _find_known_names(
 
 def _read_help(evidence: Evidence, entry: EntryView) -> tuple[dict[str, str], list[Quote]]:
     """Return the names that a list of the refused program has, each with its description, and the quote of the list."""
-    program = split_command(command_of(entry))[-1][:1]
+    program = last_command(command_of(entry))[:1]
     for each in evidence.entries_before(entry.index):
         asks = any(words[:1] == program and _ASKS_LIST.search(" ".join(words)) for words in split_command(command_of(each)))
         found = _HELP.findall(evidence.text(each)[:20_000]) if asks and each.status == "ok" else []

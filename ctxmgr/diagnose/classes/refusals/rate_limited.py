@@ -6,8 +6,9 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import addresses_reader, error_members
-from ctxmgr.diagnose.evidence import Evidence, call_input, clock
-from ctxmgr.diagnose.evidence.items import answers
+from ctxmgr.diagnose.evidence import Evidence, call_input, clock, program_name
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of
+from ctxmgr.diagnose.evidence.items import answers, list_items
 from ctxmgr.diagnose.evidence.texts import (
     ORDERS,
     blanks_for_underscores,
@@ -90,10 +91,8 @@ def _explain_limit(evidence: Evidence, entry: EntryView, said: str, line: str) -
         for match in spoken
         if not match.group(0)[-1].isdigit()
     }
-    cause = (
-        "The server refuses because you ask too often: "
-        f"{join_names(sorted(words.values(), key=len, reverse=True)[:2]) or quote_match(_LIMITED, line)}."
-    )
+    shown = join_names(sorted(words.values(), key=len, reverse=True)[:2]) or quote_match(_LIMITED, line)
+    cause = f"The server refuses because you ask too often: {shown}."
     if re.search(r"\b429\b", said) and "429" not in cause:
         cause += " It answers 429."
     wait = _find_longest_wait(said)
@@ -115,6 +114,8 @@ def _explain_limit(evidence: Evidence, entry: EntryView, said: str, line: str) -
     elif until is not None:
         cause += f" The limit ends (it is reset) at {until}."
         step = f"Do not make this call before {until}; then make it once."
+    elif (pause := _find_pause(evidence, entry)) > _MINUTE and not _SHORT.search(said):
+        return _diagnose_quota(evidence, entry, shown, pause, quotes)
     else:
         if spacing is not None and len(limited) > 1:
             cause += f" Your last {len(limited)} calls came about {_duration_text(spacing)} apart."
@@ -126,6 +127,132 @@ def _explain_limit(evidence: Evidence, entry: EntryView, said: str, line: str) -
         KIND, cause, f"{step} Until then go on with what needs no answer of that server.", *quotes,
         check="If it is refused again after the wait, tell the user that the quota is used up.",
     )  # fmt: skip
+
+
+_MINUTE = 62
+"""Seconds. After a longer pause, no rate per second or minute can be the reason."""
+_SHORT = lazy_pattern(
+    r"(?:per|a|every|/)[ _-]?(?:s|sec|second|m|min|minute)\b|\b(?:qps|rps|rpm|tpm|concurren\w*|parallel|in flight)\b",
+    re.IGNORECASE,
+)
+
+
+def _find_pause(evidence: Evidence, entry: EntryView) -> float:
+    """Return the seconds between a refused call and the call of its kind before it; 0 if that is not known."""
+    before = [each for each in evidence.entries_before(entry.index) if each.action == entry.action and _is_like(each, entry)]
+    times = [parse_time(each.ts) if each.ts else None for each in (entry, *before[:1])]
+    return max(0.0, times[0] - times[1]) if len(times) > 1 and times[0] is not None and times[1] is not None else 0.0
+
+
+def _is_like(one: EntryView, other: EntryView) -> bool:
+    """Whether two calls may ask the same server: commands by their program."""
+    return not command_of(one) or program_name(one) == program_name(other)
+
+
+def _diagnose_quota(evidence: Evidence, entry: EntryView, shown: str, pause: float, quotes: list[Quote]) -> Diagnosis:
+    """Say that a quota of a longer time is used up, because the last call came long after the one before it."""
+    cause = (
+        f"The server refuses ({shown}), although the last call came {_duration_text(pause)} after the one before it. No rate"
+        " per second or minute forbids that: most likely what is allowed for a longer time, an hour or a day, is used up."
+    )
+    known, quota = _find_limit(evidence, entry), _find_quota(evidence, entry)
+    step = (
+        "Longer pauses of minutes don't help. Look up what is left of the quota and when it is refilled (a call or page of the"
+        " service that shows its limits, the headers of its answer), or ask the user; make this call again only then."
+    )
+    if quota is not None:
+        cause += f" {quota.description}."
+        step = (
+            f"Make no such call before {code(quota.refill, 40)}, when it is refilled"
+            if quota.refill
+            else "Make no such call now"
+        )
+        step += f"; make {quota.look} again to see what is left."
+        step += f" {quota.other}" if quota.other else ""
+        quotes.append(evidence.quote(quota.entry))
+    elif known is not None:
+        cause, step = f"{cause}{known.cause}", known.step if known.step != _STEP_UNKNOWN else step
+        quotes.append(evidence.quote(known.entry))
+    return diagnosis(
+        KIND, cause, step, *quotes, check="If it is refused again after the refill, tell the user that the quota is used up.",
+        confidence="medium",
+    )  # fmt: skip
+
+
+_CEILING = lazy_pattern(r"ceiling|limit|max\w*|quota|allow\w*|total|cap|capacity|budget", re.IGNORECASE)
+_USED = lazy_pattern(r"(?:\w+_)?(?:used|spent|consumed|current|usage|count)", re.IGNORECASE)
+
+
+class _Quota(NamedTuple):
+    """A row of a list of limits: how many there are, how many were used when it was shown, and when they come back."""
+
+    name: str
+    ceiling: int
+    used: int
+    refill: str
+
+
+class _UsedQuota(NamedTuple):
+    """The quota of a refused call, in words, with the call that lists it and what else its list has."""
+
+    description: str
+    refill: str
+    look: str
+    other: str
+    entry: EntryView
+
+
+def _find_quota(evidence: Evidence, entry: EntryView) -> _UsedQuota | None:
+    """Return the only quota of a longer time that a list of limits has for a refused call."""
+    words = set(re.findall(r"[a-z][a-z0-9_-]{2,40}", f"{entry.action} {call_input(entry)[:600]}".casefold()))
+    rows: dict[int, list[_Quota]] = {}
+    entries: dict[int, EntryView] = {}
+    for other, item in answers(evidence):
+        if other.index < entry.index and not evidence.has_failed(other) and (row := _read_quota(item.fields)) is not None:
+            rows.setdefault(other.index, []).append(row)
+            entries[other.index] = other
+    for index, listed in rows.items():
+        # What was left after a refusal is not used up.
+        refused = any(evidence.has_failed(each) and each.action == entry.action for each in evidence.entries_before(index))
+        own = [row for row in listed if re.split(r"[^\w-]", row.name.casefold())[0] in words]
+        if len(own) != 1 or (refused and own[0].used < own[0].ceiling):
+            continue
+        look, row = entries[index], own[0]
+        first = re.split(r"[^\w-]", row.name)[0]
+        spare = next((each for each in listed if each is not row and first in each.name and each.used < each.ceiling), None)
+        units = _count_units(evidence, entry, look, row.ceiling - row.used)
+        rest = f", and your calls since then have used the other {units}" if units else ""
+        name = f"{code(row.name, 50)}: {code(str(row.ceiling), 20)}, of which {code(str(row.used), 20)} were used then{rest}"
+        other = (
+            f"Or see whether {code(spare.name, 50)} does the work: the same answer lists it with"
+            f" {spare.ceiling - spare.used} left."
+            if spare is not None
+            else ""
+        )
+        return _UsedQuota(f"{capital(evidence.source(look))} lists {name}", row.refill, evidence.source(look), other, look)
+    return None
+
+
+def _read_quota(fields: dict[str, str]) -> _Quota | None:
+    """Return a row of limits as a quota, if it is one of a longer time than a minute."""
+    name = next((value for value in fields.values() if plain_name(value) and not _NUMBER.fullmatch(value)), "")
+    numbers = {key: int(value) for key, value in fields.items() if _NUMBER.fullmatch(value)}
+    ceiling = next((value for key, value in numbers.items() if _CEILING.fullmatch(key)), None)
+    used = next((value for key, value in numbers.items() if _USED.fullmatch(key)), None)
+    refill = next((value for key, value in fields.items() if _RESETS.search(key)), "")
+    if not name or ceiling is None or used is None or _SHORT.search(f"{name} {refill}"):
+        return None
+    return _Quota(name, ceiling, used, refill if _TIME.fullmatch(refill) else "")
+
+
+def _count_units(evidence: Evidence, entry: EntryView, look: EntryView, left: int) -> int:
+    """Return how many units the successful calls since a look have used, if one way to count them gives all that was left."""
+    since = [each for each in evidence.recent if look.index < each.index < entry.index and each.action == entry.action]
+    done = [each for each in since if not command_of(each) and evidence.has_succeeded(each)]
+    answered = [next(iter(list_items(evidence.text(each))), None) for each in done]
+    units = sum(int(value) for item in answered if item for value in item.fields.values() if _NUMBER.fullmatch(value))
+    offset = fields_of(entry).get("offset")
+    return left if left > 0 and done and left in (len(done), units, offset) else 0
 
 
 _STEP_UNKNOWN = "Wait at least 60 seconds before you make this call again, and double the wait each time it is refused."

@@ -9,11 +9,12 @@ from ctxmgr.diagnose.classes.waiting.documented_answers import (
     avoids_questions,
     find_documented_option,
     find_password_file,
+    find_recorded_question,
 )
 from ctxmgr.diagnose.classes.waiting.process_gone import diagnose_gone
 from ctxmgr.diagnose.classes.waiting.time_limits import diagnose_limit
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, call_input, call_key, clock, program_name, start_clause
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, last_command, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.durations import find_stop, wait_of
 from ctxmgr.diagnose.evidence.files import asked_paths, find_move
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_command_wait
@@ -67,7 +68,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         wait = find_command_wait(command_of(entry))
         if wait is not None:
             return _explain_wait(evidence, entry, command_of(entry), wait)
-        if (found := _diagnose_documented_option(evidence, entry)) is not None:
+        found = _diagnose_documented_option(evidence, entry) or _diagnose_recorded_question(evidence, entry)
+        if found is not None:
             return found
     for entry in evidence.hanging_calls:
         command = command_of(entry)
@@ -137,6 +139,7 @@ def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     wait = find_command_wait(command) if found is None else None
     if found is None and wait is None:
         found = diagnose_limit(KIND, evidence, entry) or _diagnose_documented_option(evidence, entry)
+        found = found or _diagnose_recorded_question(evidence, entry)
     if found is None and wait is None and _TIMED.search(evidence.text(entry)):
         return _diagnose_endless(evidence, entry, command)
     return found if wait is None else _explain_wait(evidence, entry, command, wait)
@@ -171,6 +174,12 @@ _ANSWERS = (
     (r"\b(?:psql|mysql|mongosh|sqlite3|redis-cli)\b", "give it the statement with the command"),
     (r"\bpip\b", "give it `-y` or `--no-input`"),
     (r"\bcargo|rustup\b", "give it `-y`"),
+    # Console programs of Symfony, Doctrine and Laravel
+    (
+        r"\bbin/console\b|\bartisan\b|\bcomposer\b|\bdoctrine:\w",
+        "give it `--no-interaction` (`-n`), if the user wants what it asks about",
+    ),
+    (r"\bmanage\.py\b", "give it `--noinput`, if the user wants what it asks about"),
     (r"\b(?:gh|az|aws|gcloud|heroku|vercel|fly)\b", "give its answers as options, or ask the user to log in"),
 )
 """Ways to keep a program from asking."""
@@ -305,6 +314,27 @@ def _diagnose_earlier_question(evidence: Evidence, entry: EntryView, command: st
     return None
 
 
+def _diagnose_recorded_question(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say that a call most likely waits for an answer: the record shows that its program asks, and a pipe hides that."""
+    found = find_recorded_question(evidence, entry)
+    if found is None:
+        return None
+    question, hidden = found
+    cause = (
+        f"{_describe_start(evidence, entry)}: most likely it waits for an answer that nobody gives. This program asks,"
+        f" {code(question.name, 90)}, as {evidence.source(question.entry)} shows, and {code(hidden, 30)} shows nothing of that"
+        " before the end."
+    )
+    option = _find_option(evidence, entry, question.name)
+    step = (
+        _describe_unattended_run(" ".join(last_command(command_of(entry))))
+        if option is None
+        else f"Stop it and run it with {code(option[0], 50)}, which {evidence.source(option[1])} names."
+    )
+    quotes = evidence.quote(question.entry, question.line), evidence.quote(entry, command_of(entry))
+    return diagnosis(KIND, cause, step, *quotes, check=_CHECK, confidence="medium")
+
+
 def _diagnose_stack_dump(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say in which line of the project's own code a call is stuck, if its output holds a stack dump."""
     frames = [
@@ -338,6 +368,7 @@ def _diagnose_stack_dump(evidence: Evidence, entry: EntryView) -> Diagnosis | No
 
 def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     found = _diagnose_endless(evidence, entry, command) or _diagnose_documented_option(evidence, entry)
+    found = found or _diagnose_recorded_question(evidence, entry)
     if found is not None:
         return found
     # Network programs come last, because they may also hang for any of the reasons above.

@@ -1,4 +1,4 @@
-"""What the documents of a record say of a program that waits for an answer: an option, or the file with a password."""
+"""What a record says of a program that waits for an answer: an option, the file with a password, its question."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import command_of, split_command
+from ctxmgr.diagnose.evidence.calls import command_of, last_command, split_command
 from ctxmgr.diagnose.evidence.durations import without_wrappers
 from ctxmgr.diagnose.evidence.messages import forbids
 from ctxmgr.diagnose.evidence.texts import ORDERS, contains_word, plain_name
@@ -108,3 +108,40 @@ def _list_lines(evidence: Evidence, entry: EntryView) -> Iterator[tuple[EntryVie
         for line in evidence.text(other).split("\n")[:_MOST_LINES]:
             if len(line) <= _MOST_LINE and not ORDERS.search(line):
                 yield other, line.strip()
+
+
+_ASKED = lazy_pattern(
+    r"(?P<asked>[A-Z][\w ,'/-]{3,60}[?:]?\s{0,2}[\[(](?i:y|yes|n|no)/(?i:y|yes|n|no)[\])](?:\s?\[\w{1,10}\])?)\s?[:?]?"
+)
+"""A question as a program asks it on a terminal, with the answers that it takes."""
+_HIDES = lazy_pattern(r"\|\s*(?:tail|grep|sort|wc|head|sed|awk|cut|uniq|jq)\b|>{1,2} ?[\w./~-]+")
+"""What takes the output of a program and shows nothing of it before its end."""
+_GIVES_INPUT = lazy_pattern(r"\b(?:yes|echo|printf)\b[^|;&]*\||<|\bexpect\b")
+_INTERPRETERS = word_set("php python python3 node ruby perl bash sh npx env time")
+_MOST_TEXT, _MOST_BELOW = 12_000, 6
+
+
+def find_recorded_question(evidence: Evidence, entry: EntryView) -> tuple[Documented, str] | None:
+    """Return a question that another output shows below the program of a call, and what hides the call's own output.
+
+    The program is named by two words, its name and its verb, or by the name of a script.
+    """
+    command = command_of(entry)
+    words, hidden = last_command(_REDIRECTED.sub("", command)), _HIDES.search(_JOINED.sub("", command))
+    names = [word.rpartition("/")[2] for word in words if not word.startswith("-") and "=" not in word]
+    names = [name for name in names if name not in _INTERPRETERS][:2]
+    answered = _GIVES_INPUT.search(command) or any(avoids_questions(word) or word in ("-n", "-f", "--force") for word in words)
+    if hidden is None or answered or not names or (len(names) < 2 and not _SCRIPT.search(names[0])):
+        return None
+    for other in evidence.latest_before(entry.index):
+        lines = evidence.text(other)[:_MOST_TEXT].split("\n") if evidence.has_succeeded(other) else []
+        for place, line in enumerate(lines):
+            below = "\n".join(lines[place : place + _MOST_BELOW]) if all(contains_word(name, line) for name in names) else ""
+            if (match := _ASKED.search(below)) is not None and not ORDERS.search(match["asked"]):
+                asked_in = below[below.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
+                return Documented(match["asked"], asked_in.strip(), other), hidden.group(0)
+    return None
+
+
+_JOINED, _REDIRECTED = lazy_pattern(r"\d?>&\d"), lazy_pattern(r"\d?>{1,2} ?[\w./&~-]+")
+_SCRIPT = lazy_pattern(r"\w[._-]\w")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from ctxmgr.diagnose import diagnose
+from ctxmgr.diagnose.evidence import Evidence
 from tests.diagnose.build import Call, bash, edit, evidence, failed, read, require_told
 
 MANIFEST = '{\n  "scripts": {\n    "sync": "rsync -a web/ public/",\n    "test": "jest"\n  }\n}'
@@ -83,3 +86,61 @@ def test_a_check_that_names_the_edited_file_sees_it() -> None:
     known = evidence(read("package.json", MANIFEST), read("jest.config.js", CONFIG), *rounds)
 
     assert (told := diagnose(known)) is None or told.kind != "madeElsewhere"
+
+
+MAKE_LINE = "gcc -O1 -iquote build/gen -Iinclude -c -o build/c.o src/c.c"
+LISTED = bash("ls -R .", ".:\nMakefile\nbuild\n\n./build/gen:\nlimits.h\n\n./include:\nlimits.h\nprobe.h")
+INCLUDES = bash("cat src/c.c", '#include <probe.h>\n#include "limits.h"\nint f(int t) { return t >= ALARM; }')
+RECIPE = bash("cat tools/gen.sh", "#!/bin/sh\n# conf/limits.csv -> build/gen/limits.h\nsh -c x > build/gen/limits.h")
+MAKEFILE = bash("cat Makefile", "test: build/t\n\t./build/t\n\ngen:\n\tsh tools/gen.sh\n")
+CHANGE = bash("sed -i 's/A 80/A 75/; s/B 6/B 5/' include/limits.h && git diff -U0")
+
+
+def header_runs(line: str = MAKE_LINE, *, looks: Sequence[Call] = (LISTED, INCLUDES), change: Call = CHANGE) -> Evidence:
+    """Return a check that fails the same way before and after a change of a header."""
+    check = failed("make test", f"{line}\n./build/t\nFAIL alarm: got 1, want 2\nmake: *** [Makefile:6: test] Error 1")
+    return evidence(*looks, check, change, check, check)
+
+
+def test_a_header_of_an_earlier_folder_is_named() -> None:
+    """The compiler takes the first file of that name on its path."""
+    require_told(
+        header_runs(),
+        "madeElsewhere",
+        ["`include/limits.h` are not used", "`build/gen/limits.h` before it", "`-iquote build/gen` comes before `-I include`"],
+        ["Read `build/gen/limits.h`"],
+    )
+
+
+def test_what_the_earlier_header_is_made_from_is_named() -> None:
+    """The script that writes it says from what, and a target of the makefile runs that script."""
+    require_told(
+        header_runs(looks=(LISTED, INCLUDES, RECIPE, MAKEFILE)),
+        "madeElsewhere",
+        ["made from `conf/limits.csv`"],
+        ["Make the change in `conf/limits.csv`, run `make gen`"],
+    )
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        # The edited one comes first.
+        header_runs("gcc -O1 -Iinclude -Ibuild/gen -c -o build/c.o src/c.c"),
+        # Names in angles are not looked for there.
+        header_runs(looks=(LISTED, bash("cat src/c.c", "#include <limits.h>"))),
+        # No look has listed the other one.
+        header_runs(looks=(bash("ls include", "limits.h\nprobe.h"), INCLUDES)),
+        # The file that includes it lies beside the edited one.
+        header_runs(looks=(LISTED, bash("cat include/probe.h", '#include "limits.h"'))),
+        # The other one was changed as well.
+        header_runs(change=bash("sed -i 's/A 80/A 75/' include/limits.h build/gen/limits.h")),
+        # Another file was changed.
+        header_runs(change=bash("sed -i 's/A 80/A 75/' include/probe.h")),
+    ],
+)
+def test_a_header_that_the_compiler_may_reach_is_no_cause(known: Evidence) -> None:
+    """Nothing is said where the order, the kind of the name or the record leaves it open."""
+    found = diagnose(known)
+
+    assert found is None or "before it" not in found.cause

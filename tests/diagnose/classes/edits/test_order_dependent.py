@@ -97,3 +97,54 @@ def test_other_differences_are_no_order(known: Evidence) -> None:
     found = diagnose(known)
 
     assert found is None or "leaves something behind" not in found.cause
+
+
+ARCHIVE = (
+    "import decimal\n\nfrom shop.rates import rate\n\ndef test_up():\n    decimal.getcontext().rounding = decimal.ROUND_UP\n"
+)
+ZONES = "import pytest\nfrom shop import zones\n\ndef test_zone():\n    assert zones.price() > 0\n"
+CODE = bash(
+    "cat shop/rates.py", "from decimal import Decimal\n\ndef rate(c):\n    return Decimal(c).quantize(Decimal('0.01'))\n"
+)
+
+
+def test_a_line_is_attributed_to_its_file_where_several_are_printed_at_once() -> None:
+    """Each file begins with its imports."""
+    shown = bash("cat tests/test_archive.py tests/test_zones.py", ARCHIVE + ZONES)
+
+    require_told(
+        evidence(CODE, shown, TESTS, FULL, FULL, ALONE, FULL),
+        KIND,
+        ["`tests/test_archive.py`", "decimal.getcontext().rounding = decimal.ROUND_UP"],
+        ["decimal.getcontext().rounding"],
+    )
+
+
+@pytest.mark.parametrize(
+    "said", [ARCHIVE + ZONES.replace("import", "# import").replace("from", "# from"), ZONES + ARCHIVE + ZONES]
+)
+def test_files_that_cannot_be_told_apart_are_not_named(said: str) -> None:
+    """One file without imports, and a text of more parts than there are files."""
+    found = diagnose(
+        evidence(CODE, bash("cat tests/test_archive.py tests/test_zones.py", said), TESTS, FULL, FULL, ALONE, FULL)
+    )
+
+    assert found is not None
+    assert "test_archive" not in found.cause
+    assert "test_zones" not in found.cause
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("python3 -m pytest -q 2>&1 | tail -12", "python3 -m pytest OTHERS"),
+        ("cd app && uv run pytest -q | grep FAILED", "uv run pytest OTHERS"),
+        ("pytest", "`pytest OTHERS"),
+    ],
+)
+def test_the_command_of_the_search_is_the_test_program(command: str, words: str) -> None:
+    """A filter behind it is none."""
+    full = failed(command, FULL.output)
+    alone = bash(command.replace("pytest", "pytest tests/test_rates.py"), "2 passed in 1.8s")
+
+    require_told(runs(alone=alone, full=full, shown=bash("ls", "tests")), KIND, ["leaves something behind"], [words])

@@ -73,10 +73,11 @@ def test_the_recipe_of_a_target_is_its_definition() -> None:
     )
 
 
-def test_the_descriptions_in_a_help_text_are_told() -> None:
+@pytest.mark.parametrize("behind", ["", " 2>&1 | tail -3"])
+def test_the_descriptions_in_a_help_text_are_told(behind: str) -> None:
     """A program without a manifest lists its commands itself; one that is hardly like the refused name is not advised."""
     shown = "Usage: vault COMMAND\n\nCommands:\n  dump   Write all entries as CSV\n  store  Take entries in\n  sync"
-    calls = [failed(f"vault {name}", f"Error: No such command '{name}'.") for name in ("save", "export", "save")]
+    calls = [failed(f"vault {name}{behind}", f"Error: No such command '{name}'.") for name in ("save", "export", "save")]
 
     require_told(
         evidence(bash("vault --help", shown), *calls),

@@ -6,6 +6,8 @@ import pytest
 
 from ctxmgr.diagnose.classes.refusals import rate_limited
 from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.log.ids import format_time
+from tests.builders import START
 from tests.diagnose.build import Call, bash, evidence, failed, read, require_told
 
 THRICE = 3
@@ -81,3 +83,73 @@ def test_a_description_with_forms_of_paths(docs: str, path: str) -> None:
     call = failed("curl -s https://crm.test/v1/contacts/81", "429 Too Many Requests")
 
     require_told(evidence(read("api.yaml", docs), *[call] * THRICE), "rateLimited", ["500"], [f"one call to `{path}`"])
+
+
+def spaced(seconds: int, *calls: Call) -> Evidence:
+    """Return calls of which each came that long after the one before."""
+    known = evidence(*calls)
+    entries = [each.model_copy(update={"ts": format_time(START + seconds * each.index)}) for each in known.entries]
+    return Evidence(entries, known.finding, known.messages)
+
+
+LIMITS = Call(
+    "limits.show",
+    {"project": "geo"},
+    "limit               ceiling  used  refill\ngeocode.qps              10     0  every second\n"
+    "geocode.items/day       250    50  08:00 UTC\nbatch_geocode.rows/day  9000     0  08:00 UTC",
+)
+DONE = Call("maps.geocode", {"offset": 0}, {"resolved": 99, "unresolved": 1})
+SLOW = Call("maps.geocode", {"offset": 200}, "429 Too many requests for geocode. Please slow down.", "error")
+
+
+def test_calls_far_apart_have_used_up_what_is_for_a_longer_time() -> None:
+    """No rate per second or minute forbids a call after ten minutes; which quota it is, only the service knows."""
+    require_told(
+        spaced(600, *[SLOW] * THRICE),
+        "rateLimited",
+        ["600 seconds (10 minutes) after", "an hour or a day, is used up"],
+        ["Look up what is left of the quota"],
+    )
+
+
+def test_the_quota_that_a_list_of_limits_has_for_the_call_is_named() -> None:
+    """What was left there, the calls since have used; the list has another quota for the same work."""
+    require_told(
+        spaced(600, LIMITS, DONE, DONE, *[SLOW] * THRICE),
+        "rateLimited",
+        ["`geocode.items/day`: `250`, of which `50` were used then, and your calls since then have used the other 200."],
+        ["no such call before `08:00 UTC`", "`batch_geocode.rows/day` does the work", "9000 left"],
+    )
+
+
+def test_units_that_do_not_add_up_are_not_counted() -> None:
+    """The row of the list is told, and not how much of it the calls have used."""
+    known = spaced(600, LIMITS, DONE, *[SLOW._replace(given={"offset": 100})] * THRICE)
+
+    require_told(known, "rateLimited", ["`geocode.items/day`: `250`, of which `50` were used then."], ["08:00 UTC"])
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        spaced(5, *[SLOW] * THRICE),
+        spaced(600, *[SLOW._replace(output="429: 5 requests per minute are allowed, slow down")] * THRICE),
+        spaced(600, *[SLOW._replace(output="429 Too Many Requests\nRetry-After: 3000")] * THRICE),
+    ],
+)
+def test_a_rate_that_the_answer_or_the_pauses_show_is_no_used_quota(known: Evidence) -> None:
+    """Calls close to each other, a rate per minute, and a wait that the answer names."""
+    told = rate_limited.diagnose(known)
+
+    assert told is not None
+    assert "you ask too often" in told.cause
+    assert told.next_step.startswith("Wait ")
+
+
+def test_a_quota_that_has_something_left_after_a_refusal_is_not_the_used_one() -> None:
+    """What the service shows after it has refused is no reason for the refusal."""
+    told = rate_limited.diagnose(spaced(600, SLOW, LIMITS, *[SLOW] * THRICE))
+
+    assert told is not None
+    assert "geocode.items/day" not in told.cause
+    assert "08:00" not in told.next_step

@@ -10,6 +10,7 @@ from ctxmgr.diagnose.classes.waiting.documented_answers import (
     avoids_questions,
     find_documented_option,
     find_password_file,
+    find_recorded_question,
 )
 from tests.diagnose.build import Call, bash, evidence, require_told
 
@@ -96,3 +97,57 @@ def test_a_stopped_call_that_worked_since_is_no_trouble() -> None:
 def test_options_that_answer_all_questions(option: str, silent: bool) -> None:
     """The usual ones are known."""
     assert avoids_questions(option) is silent
+
+
+LOG = bash(
+    "tail deploy-8.13.log",
+    "16:04 dorota: console doctrine:migrations:migrate\n\n WARNING! You are about to execute a migration. Are you sure you wish"
+    " to continue? (yes/no) [yes]:\n > yes\n\n[notice] finished in 310 ms",
+)
+MIGRATE = 'ssh -tt stage "cd /srv/shop && php bin/console doctrine:migrations:migrate 2>&1 | tail -5"'
+
+
+@pytest.mark.parametrize(
+    ("note", "command", "question"),
+    [
+        (LOG, MIGRATE, "`Are you sure you wish to continue? (yes/no) [yes]`"),
+        (
+            bash("cat docs/PURGE.md", "Run ./purge-cache.sh by hand; it asks:\nDelete 40 files [y/N]:"),
+            "./purge-cache.sh > purge.out 2>&1",
+            "`Delete 40 files [y/N]`",
+        ),
+    ],
+)
+def test_a_question_that_another_output_shows_is_waited_for(note: Call, command: str, question: str) -> None:
+    """A pipe or a file takes the output, so that nothing of the question is seen."""
+    known = evidence(note, hangs(command), severity="hung", kind="hung")
+
+    require_told(known, KIND, ["most likely it waits for an answer", question], ["does not ask"])
+
+
+def test_the_option_of_a_console_program_is_named() -> None:
+    """The option is that of the program behind ssh, and not of ssh."""
+    require_told(evidence(LOG, hangs(MIGRATE), severity="hung", kind="hung"), KIND, [], ["`--no-interaction`"])
+
+
+@pytest.mark.parametrize(
+    ("note", "command"),
+    [
+        # No question is recorded, or one of another program.
+        (bash("tail deploy.log", "console doctrine:migrations:migrate\n[notice] finished in 310 ms"), MIGRATE),
+        (LOG, MIGRATE.replace("doctrine:migrations:migrate", "cache:clear")),
+        # The question stands far below, so it is of something else.
+        (bash("cat a.log", "console doctrine:migrations:migrate\n" + "done\n" * 9 + "Proceed? [y/N]"), MIGRATE),
+        # The call answers, asks for no questions, or shows its output.
+        (LOG, MIGRATE.replace("php", "yes | php")),
+        (LOG, MIGRATE.replace("migrate 2", "migrate -n 2")),
+        (LOG, MIGRATE.replace(" 2>&1 | tail -5", "")),
+        # A single usual word names no program.
+        (bash("cat a.log", "make\nProceed? [y/N]"), "make | tail -5"),
+    ],
+)
+def test_without_a_question_of_that_program_nothing_is_said_of_one(note: Call, command: str) -> None:
+    """It may hang for any reason."""
+    known = evidence(note, hangs(command), severity="hung", kind="hung")
+
+    assert find_recorded_question(known, known.entries[-1]) is None
