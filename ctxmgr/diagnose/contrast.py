@@ -32,7 +32,7 @@ from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import find_look_before_change, find_way_out, is_flaky, next_look, process_look
 from ctxmgr.diagnose.related.arguments import describe_unread_page
 from ctxmgr.diagnose.related.related_lines import find_names
-from ctxmgr.diagnose.related.related_records import CauseExplanation, gather_explanation
+from ctxmgr.diagnose.related.related_records import LOOK_AGAIN, CauseExplanation, gather_explanation
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -341,7 +341,7 @@ def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:
             and any(name in f"{call_input(entry)}\n{evidence.text(entry)}" for name in names)
         ):
             source = evidence.source(entry).removeprefix("your ")
-            return f"Look again at what you have not looked at since your last changes: {source}."
+            return f"{LOOK_AGAIN}: {source}."
     return None
 
 

@@ -24,46 +24,28 @@ from ctxmgr.diagnose.errors.lines import (
     telling_line,
 )
 from ctxmgr.diagnose.errors.refusals import unknown_names
-from ctxmgr.diagnose.errors.table import Topic, find_topic
-from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change, program_name
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, split_command
-from ctxmgr.diagnose.evidence.files import is_file_name
-from ctxmgr.diagnose.evidence.messages import is_forbidden, split_sentences, user_sentences
+from ctxmgr.diagnose.errors.table import find_topic
+from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_name
+from ctxmgr.diagnose.evidence.calls import command_of, split_command
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import FREE_INSTEAD, alternatives
 from ctxmgr.diagnose.related.arguments import Alternative
 from ctxmgr.diagnose.related.definitions import RULE_RELEVANCE, find_definitions, find_rules_on_values
-from ctxmgr.diagnose.related.related_lines import COMMON, MOST_NAMES, RelatedLine, find_names, find_related_lines
+from ctxmgr.diagnose.related.related_lines import MOST_NAMES, RelatedLine, find_names, find_related_lines
+from ctxmgr.diagnose.related.users_words import (
+    AS_SAID,
+    OTHER_WAY,
+    USER_SAID,
+    WayAround,
+    find_named_by_user,
+    find_sentence_of_person,
+)
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
-_NAME = lazy_pattern(
-    r"(?<![\w/.~-])((?:[~.]{0,2}/)?(?:[\w.@+-]{1,60}/){1,8}[\w.@+-]{0,60}|/[\w.-]{2,40}|--[a-z][\w-]{1,40}"
-    r"|[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{1,40}|[\w-]{2,40}(?:\.[\w-]{2,40}){1,6}(?::\d{2,5})?|\w{2,30}[-_]\w{1,30}(?:[-_]\w{1,30}){0,3})"
-)
-_OTHER_WAY = lazy_pattern(
-    r"\b(?:too|also|instead|alternativ\w+|otherwise|else|or|another|other|second|spare|backup|fallback|mirror|proxy|replica"
-    r"|in case|if (?:it|that|this|they)|works? as well|new)\b",
-    re.IGNORECASE,
-)
-"""Words with which people name a way around."""
-_PRESCRIBES = lazy_pattern(
-    r"\b(?:use|take|put|move|write|run|go|log in|connect|ask|call|read|look|set|instead|only"
-    r"|is (?:for|in|at|on|under|now|called)"
-    r"|are (?:for|in|at|on|under|now)|lives?|lies?|moved to|renamed|replaced by|belongs?|allowed|may|must|should|needs?"
-    r"|works? with)\b",
-    re.IGNORECASE,
-)
-"""Words with which people say how to do something."""
-_IDENTIFIES = lazy_pattern(r"\bmy (?:\w+ ){0,2}(?:id|name|e-?mail|number)\b\W{0,3}(?:(?:is|here)\W{0,3})?$", re.IGNORECASE)
-_ASKS_TO_LOOK = lazy_pattern(
-    r"(?:^|[,;:] |\b(?:please|yes|and|to|you|also|just|go ahead|then)\b,? )"
-    r"(?:check|search|look|find|see|show|list|tell|review)\b",
-    re.IGNORECASE,
-)
 _HOLDER = lazy_pattern(
     r"^(?:lock_?)?(?:holder|owner|held_?by|locked_?by|claimed_?by|assignee|assigned_?to|leased_?(?:to|by)|used_?by)$", re.I
 )
@@ -91,18 +73,11 @@ _FILLER = lazy_pattern(
 )
 """Names in an error that are not the subject: a check's functions, a validator's own members, answers to a question, the
 address of a repository or of documentation."""
-_CODED = lazy_pattern(r"[\d_./:@]|[a-z][A-Z]")
-"""A character that ordinary words lack."""
-_CODED_VALUE = lazy_pattern(r"[\d_./:@-]")
-"""A character that names of products and companies lack too."""
 _PERSON_AT = lazy_pattern(r"\w[\w.+-]*@[A-Za-z][\w.-]*")
 """An account or a mail address: somebody to ask, and nothing to look at."""
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
-_STEM = lazy_pattern(r"[A-Za-z]{4,30}")
 _PROSE = lazy_pattern(r"^[^{}\[\]]*\b[a-z]+ [a-z]+ [a-z]+ [a-z]+\b")
 """A line that says something, unlike the data of an answer."""
-_UNIT = lazy_pattern(r"[\d.,]*[A-Za-z]{1,3}(?:/[A-Za-z]{1,3})?")
-"""A unit of measure, such as `kWh`, `10GB` and `km/h`. It is no value that a call lacks."""
 _WORD = lazy_pattern(r"\w{3,40}")
 _MOST_LINE = 240
 _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
@@ -114,19 +89,13 @@ _OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHan
 _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED = 200, 2, 2, 90, 3, 5, 130
 _QUOTED_SPAN = lazy_pattern(r"`([^`\n]+)`")
 LOOK_AGAIN = "Look again at what you have not looked at since your last changes"  # any line that bears on the failure is better
-_BEGIN, _USER_SAID, _AS_SAID, _UNKNOWN = "Begin with what the ", "The user said", "Do it as the user said: ", "Not known why "
+_BEGIN, _UNKNOWN = "Begin with what the ", "Not known why "
 _SHOWN_STEP = "Begin with what is quoted above: none of the calls has used it."
 _QUOTED_STEP = "Begin with what is quoted above, where it fits the task."
 _LIKELY = 0.5
 """Minimum relevance of a record that shares no rare word with a failure, if a cause is known."""
 _OF_ERROR = 3
 """Number of sentences that come first: what the record offers instead, the words of the error, and its members."""
-
-
-class _WayAround(NamedTuple):
-    cause: str
-    step: str
-    quotes: Sequence[Quote]
 
 
 class CauseExplanation(NamedTuple):
@@ -170,7 +139,7 @@ class CauseExplanation(NamedTuple):
         after = [each for each in self.after if not (each.startswith(_BEGIN) and _quoted_spans(each) <= _quoted_spans(cause))]
         step = self._step([*self.before, _describe_look(hidden, later=self.later), *after])
         again = [
-            each for each in sentences_in(cause) if each.startswith(_USER_SAID) and _quoted_spans(each) <= _quoted_spans(step)
+            each for each in sentences_in(cause) if each.startswith(USER_SAID) and _quoted_spans(each) <= _quoted_spans(step)
         ]
         least = _LIKELY if self.found.kind == "unknown" else RULE_RELEVANCE
         if not any(self.before) and any(each.relevance >= least and _PROSE.search(each.line) for each in quoted):
@@ -206,7 +175,7 @@ class CauseExplanation(NamedTuple):
             return _join_sentences([self.found.next_step, *steps])
         own = sentences_in(self.found.next_step)
         # A person's words on it, and what is free instead, come before the general remedy.
-        spoken = [each for each in steps if each.startswith((_AS_SAID, FREE_INSTEAD))]
+        spoken = [each for each in steps if each.startswith((AS_SAID, FREE_INSTEAD))]
         if self.found.kind == "unknown":  # what the record offers instead comes before the general look
             spoken = [each for each in steps if each in (*self.before, *spoken)]
         rest = [each for each in steps if each not in spoken]
@@ -242,7 +211,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
         found = found.model_copy(update={"evidence": tuple(each for each in found.evidence if each.entry not in described)})
     others = [each for each in related if each.entry not in _cited(found)]
     if found.confidence == "high":  # other records would only hide a known cause
-        around = _find_way_around(evidence, about, found, others) if found.kind in _OBSTACLES else _WayAround("", "", ())
+        around = _find_way_around(evidence, about, found, others) if found.kind in _OBSTACLES else WayAround("", "", ())
         return _explain_sure_cause(evidence, about, found, details, around)._replace(quotes=_choose_quotes(related))
     # Other forms of the call do not speak for its log.
     related, texts = others, reasons(evidence, about if evidence.log_of(entry) is None else about[:1], _MOST_REASON)
@@ -250,10 +219,10 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     looks = [each for each in related if each.of_failure or each.by_user or found.kind not in _STATED]
     found, other = _choose_alternative(evidence, about, found, texts)
     person = (
-        None if other.step and found.kind == "unknown" else _find_sentence_of_person(evidence, entry, find_topic(said), found)
+        None if other.step and found.kind == "unknown" else find_sentence_of_person(evidence, entry, find_topic(said), found)
     )
     spoken = [person] if person is not None else []
-    named = None if person or not evidence.has_failed(entry) else _find_named_by_user(evidence, about, found)
+    named = None if person or not evidence.has_failed(entry) else find_named_by_user(evidence, about, found)
     lines = _describe_reasons(texts, found, evidence.name_speaker(entry))
     # The list that shows what is free has more names, which are not.
     looks = [each for each in looks if not other.step.startswith(FREE_INSTEAD) or each.source not in other.step]
@@ -304,7 +273,7 @@ def _cited(found: Diagnosis) -> set[str]:
 
 
 def _explain_sure_cause(
-    evidence: Evidence, about: Sequence[EntryView], found: Diagnosis, details: str, around: _WayAround
+    evidence: Evidence, about: Sequence[EntryView], found: Diagnosis, details: str, around: WayAround
 ) -> CauseExplanation:
     """Return a known cause with the members of its error and a way around it."""
     says, texts = evidence.name_speaker(about[0]), reasons(evidence, about, _MOST_REASON)
@@ -358,12 +327,12 @@ def _quoted_spans(text: str) -> set[str]:
 
 def _find_way_around(
     evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, related: Sequence[RelatedLine]
-) -> _WayAround:
+) -> WayAround:
     """Return what the user or another record names that may be a way around an external cause."""
-    if (way := _find_named_by_user(evidence, steps, found, _OTHER_WAY)) is not None:
+    if (way := find_named_by_user(evidence, steps, found, OTHER_WAY)) is not None:
         return way
     shown = [each for each in related[:1] if each.names and each.of_failure]
-    return _WayAround(shown[0].sentence if shown else "", _describe_look(shown, later=True), ())
+    return WayAround(shown[0].sentence if shown else "", _describe_look(shown, later=True), ())
 
 
 def _describe_earlier_error(evidence: Evidence, entry: EntryView) -> str:
@@ -379,69 +348,6 @@ def _describe_earlier_error(evidence: Evidence, entry: EntryView) -> str:
             changes = f"none of your {len(own)} changes" if len(own) > 1 else "your change has not"
             return f"The same error stood there{clock(other.ts)}, before your first change: {changes} touched its cause."
     return ""
-
-
-def _find_named_by_user(
-    evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, where: re.Pattern[str] | None = None
-) -> _WayAround | None:
-    """Return what the user named in a sentence about these calls, and none of them has. ``where`` must match the sentence."""
-    asked = "\n".join(f"{call_input(step)}\n{evidence.text(step)}" for step in steps)
-    about = _find_stems("\n".join(call_input(step) for step in steps) + evidence.text(steps[0])[:_MOST_LINE])
-    for message, sentence in user_sentences(evidence):
-        if where is not None and not where.search(sentence):
-            continue
-        names = [
-            name for name in find_names(sentence)
-            if name not in asked and name not in found.cause and not name.isupper() and not _UNIT.fullmatch(name)
-            and not _is_no_new_value(name, sentence) and _is_value(evidence, name, steps[0])
-            and (("/" in name and not is_file_name(name)) or not _was_used(evidence, name))
-        ]  # fmt: skip
-        if names and _find_stems(sentence) & about and not is_forbidden(sentence, names):
-            shown_names = join_names(names, 2)
-            return _WayAround(
-                f"The user named {shown_names}{clock(message.at)}, and none of these calls has it.",
-                _describe_use(evidence, names[0], shown_names, is_way=where is not None),
-                [evidence.quote_message(message, sentence)],
-            )
-    return None
-
-
-def _is_no_new_value(name: str, sentence: str) -> bool:
-    """Whether a sentence names what is to be replaced, "from A to B", or who speaks, "my user ID is A"."""
-    old = rf"[`'\"]?{re.escape(name)}[`'\"]?(?![\w-])"
-    return _IDENTIFIES.search(sentence.partition(name)[0]) is not None or (
-        re.search(
-            rf"\b(?:from|change|replace|rename|swap|move)\s+(?:the \w+ )?{old}\s+(?:to|with|by|into|for)\b"
-            rf"|\b(?:instead of|rather than|not|no longer|replac\w+|remov\w+)\s+(?:the \w+ )?{old}",
-            sentence,
-            re.IGNORECASE,
-        )
-        is not None
-    )
-
-
-def _is_value(evidence: Evidence, name: str, step: EntryView) -> bool:
-    """Whether a name may be a value of a tool's argument: no argument's own name, and no word of a person such as one-way."""
-    if command_of(step):
-        return _CODED_VALUE.search(name) is not None
-    return name not in fields_of(step) and (
-        _CODED.search(name) is not None or any(name in evidence.text(each) for each in evidence.recent)
-    )
-
-
-def _was_used(evidence: Evidence, name: str) -> bool:
-    """Whether a successful call used or wrote a name. Then the failing call does not lack it."""
-    return any(name.rpartition("/")[2] in call_input(entry) for entry in evidence.recent if entry.status == "ok")
-
-
-def _describe_use(evidence: Evidence, name: str, shown_names: str, *, is_way: bool) -> str:
-    """Return what to do with something that the user named, by its kind: another way, an existing file, a place, a value."""
-    if is_way:
-        return f"Go by {shown_names} in this call: the user named that way."
-    if is_file_name(name):
-        there = any(name.rpartition("/")[2] in evidence.text(entry) for entry in evidence.recent if entry.status == "ok")
-        return f"Give the call the file {shown_names}{', which is there' if there else ''}."
-    return f"Give the call {shown_names} where it takes such a value, as the user named it."
 
 
 def _find_most_similar_name(evidence: Evidence, steps: Sequence[EntryView], related: Sequence[RelatedLine]) -> str:
@@ -573,38 +479,3 @@ def _describe_look(related: Sequence[RelatedLine], *, later: bool) -> str:
 
 def _sort_by_names(related: Iterable[RelatedLine]) -> list[RelatedLine]:
     return sorted(related, key=lambda each: not each.names)
-
-
-def _find_stems(text: str) -> set[str]:
-    return {word[:6].casefold() for word in _STEM.findall(text[:4_000]) if word.casefold() not in COMMON}
-
-
-def _is_task(evidence: Evidence, sentence: str) -> bool:
-    """Whether a sentence is the first one of the session's task, which says what to do and nothing about a failure."""
-    return next(iter(split_sentences(evidence.user_texts[0].text)), "") == sentence
-
-
-def _find_sentence_of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found: Diagnosis) -> _WayAround | None:
-    """Return the sentence of a person on this subject that names something no call has used; first one on the error's topic."""
-    # A look at a place does not use it.
-    done = (each for each in evidence.recent if each.status == "ok" and may_change(each))
-    given_text = "\n".join(call_input(each) for each in (*evidence.failing_calls, *done))
-    about = _find_stems(f"{call_input(entry)}\n{found.evidence[0].text if found.evidence else ''}")
-    fair: list[tuple[bool, Message, str]] = []
-    for message, sentence in user_sentences(evidence):
-        names = [name for name in _NAME.findall(sentence) if name.rstrip("/.") not in given_text]
-        if not names or not _PRESCRIBES.search(sentence) or is_forbidden(sentence, names) or sentence in found.cause:
-            continue
-        # A look that works each time is what such a sentence asks for.
-        if _ASKS_TO_LOOK.search(sentence) and not evidence.has_failed(entry) and not may_change(entry):
-            continue
-        on_topic = topic is not None and topic.words.search(sentence) is not None
-        if on_topic or (_find_stems(sentence) & about and not _is_task(evidence, sentence)):
-            fair.append((on_topic, message, sentence))
-    _, message, sentence = max(fair, key=lambda each: each[0], default=(False, None, ""))
-    if message is None:
-        return None
-    said = code(sentence, 150)
-    return _WayAround(
-        f"The user said{clock(message.at)}: {said}.", f"{_AS_SAID}{said}.", [evidence.quote_message(message, sentence)]
-    )
