@@ -202,8 +202,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     about.sort(key=lambda each: each.id not in _cited(found))  # the calls that the cause quotes come first
     entry, said = about[0], evidence.text(about[0])
     # Of an answer that refuses nothing, no member says more than the answer itself, which is quoted.
-    known, tried = f"{found.cause}\n{found.next_step}", evidence.was_tried
-    details = error_details(entry, said, known, tried) if evidence.has_failed(entry) else ""
+    details = _describe_details(evidence, entry, found) if evidence.has_failed(entry) else ""
     defined = [*find_definitions(evidence, about), *find_rules_on_values(evidence, about)]
     described = {each.entry for each in defined}
     related = [*defined, *_list_related_lines(evidence, about, found, beside=described)]
@@ -249,6 +248,11 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
         later=later,
         error=error, says=evidence.name_speaker(shows),
     )  # fmt: skip
+
+
+def _describe_details(evidence: Evidence, entry: EntryView, found: Diagnosis) -> str:
+    """Return the members of an error that no sentence has yet, and what the error offers, if nobody tried it."""
+    return error_details(entry, evidence.text(entry), f"{found.cause}\n{found.next_step}", evidence.was_tried)
 
 
 def _choose_alternative(

@@ -109,14 +109,6 @@ def test_another_form_of_the_call_adds_what_only_it_says() -> None:
     assert reasons(known, known.failing_calls, 200) == ["error: shed is protected", "error: push refused"]
 
 
-def test_a_value_that_the_user_named_and_no_call_has_is_told() -> None:
-    """The user's own name of a file is missing in every form of the call."""
-    told = answer(Said("Print the totals of report.json."), *[failed("jq '.totals'", "no result after 2 minutes")] * 3)
-
-    assert "`report.json`" in told.cause
-    assert "`report.json`" in told.next_step
-
-
 def test_an_error_older_than_the_first_change_is_told_as_such() -> None:
     """What failed with the same words before any edit is not caused by the edits."""
     error = "E   FileNotFoundError: no such program: 'wkhtmltopdf'"
@@ -200,25 +192,6 @@ def test_what_the_error_says_to_do_comes_before_records_that_share_no_rare_word(
     assert "Look first" not in told.next_step
 
 
-def test_the_way_that_the_user_named_comes_first() -> None:
-    """Before a wait stands the mirror that the user named."""
-    limit = failed(
-        "docker build -t registry.local/shop .", "ERROR: toomanyrequests: You have reached your pull rate limit for the image"
-    )
-    told = answer(Said("Build the image. We have a mirror too: mirror.registry.local/library/."), *[limit] * 3)
-
-    assert told.next_step.startswith("Go by `mirror.registry.local/library`")
-
-
-def test_a_unit_and_what_was_used_already_are_not_lacking() -> None:
-    """A unit of measure is no value, and a file that was edited is not what a later call lacks."""
-    said = Said("How many kWh does the site use? Add the field 'yield' to src/form.js of the site.")
-    told = answer(said, edit("src/form.js", "a", "b"), *[failed("sitectl sum", "sitectl: site sum rejected, code 71")] * 3)
-
-    assert "kWh" not in told.next_step
-    assert "form.js" not in told.next_step
-
-
 @pytest.mark.parametrize(
     "said",
     [
@@ -264,16 +237,6 @@ def test_an_id_with_another_number_is_offered_for_one_that_does_not_exist() -> N
     assert "`gift_card_9041` is meant" in told.next_step
 
 
-def test_the_user_s_sentence_on_the_error_s_topic_comes_first() -> None:
-    """A sentence whose names the agent has used already says nothing new, and one of the topic precedes others."""
-    task = Said("Copy the weekly report to stock-2. Put the report into box_a. The new passwords are for box_b, by the way.")
-    done = Call("Write", {"file_path": "stock-2/report", "content": "x"}, "written")
-    told = answer(task, done, *[failed("stockctl report sync", "authentication error 17: report refused")] * 3)
-
-    assert "box_b" in told.cause + told.next_step
-    assert "stock-2" not in told.next_step
-
-
 def test_a_step_that_lacks_room_keeps_the_sentence_to_which_others_refer() -> None:
     """Where the looks before it are long, they are left out, and not the sentence that says what to do."""
     customer = {"customer_id": "C1001", "phone_number": "555-123-2002", "line_ids": ["L1001", "L1002"], "bill_ids": ["B1001"]}
@@ -289,3 +252,25 @@ def test_a_step_that_lacks_room_keeps_the_sentence_to_which_others_refer() -> No
 
     assert "It answers, and asking again does not change the answer: go on with it as it is" in told.next_step
     assert len(told.next_step) <= MOST_STEP
+
+
+RULES = "3 Schedule III to V: not sooner than two days before the supply runs out. No override code lifts this."
+RX = json.dumps([{"rx": "768852", "drug": "pregabalin", "schedule": "V"}])
+
+
+@pytest.mark.parametrize(("rule", "leads"), [(RULES, True), ("3 Schedule III to V: see page 9.", False)])
+def test_a_quoted_rule_comes_before_the_general_step(rule: str, leads: bool) -> None:
+    """What is quoted says what holds for the refused thing, so the agent begins there."""
+    steps = [
+        read("handbook.txt", f"1 Opening hours 8 to 18.\n{rule}\n9 Lost cards."),
+        Call("rx_list", {"customer": "C9"}, RX),
+        *[
+            Call("refill_submit", {"rx": "768852", "override": code}, "fill not accepted for this date", "error")
+            for code in "ABC"
+        ],
+    ]
+    cause = explain_contrast(evidence(*steps))
+    assert cause is not None
+    step = cause.texts_without({each.key for each in cause.related_lines})[1]
+
+    assert step.startswith("Begin with what is quoted above") == leads
