@@ -54,7 +54,7 @@ def test_the_user_s_sentence_on_the_error_s_topic_comes_first() -> None:
 
 def test_what_was_asked_for_and_written_since_is_done() -> None:
     """The other file that the user asked for stands, so it is no next step."""
-    said = Said("Write the report in use.sql. Also take costs.sql and put the tolls into it.")
+    said = Said("Write the report. Also: costs.sql had no tolls, please add them as a second column, it needs them.")
     written = bash("cat > reports/costs.sql <<'E'\nselect toll from trip;\nE\nsqlite3 fleet.db < reports/costs.sql", "12")
     told = answer(said, written, *[failed("sqlite3 fleet.db 'select km from trip'", "Error: no such column: km")] * 3)
 
