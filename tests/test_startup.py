@@ -235,7 +235,6 @@ ONE_FORM = frozenset(
 """Commands that answer people and programs alike."""
 
 
-@pytest.mark.every(7)
 @pytest.mark.parametrize(
     ("name", "form"),
     [

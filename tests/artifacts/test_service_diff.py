@@ -70,7 +70,6 @@ def test_a_long_diff_is_cut_and_says_so(artifacts: ArtifactStore) -> None:
     assert artifacts.warnings == ["too long to show whole: the diff is cut, and lines that only moved are not counted"]
 
 
-@pytest.mark.every(2)
 def test_the_totals_of_a_cut_diff_are_of_the_whole(artifacts: ArtifactStore) -> None:
     """Lines that both contents have are not counted, though they stand beyond what is compared."""
     put_one(artifacts, "arch", "a.md", "".join(f"{number}\n" for number in range(1, 30_001)))

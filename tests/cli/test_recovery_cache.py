@@ -50,7 +50,6 @@ def refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "Service", refuse)
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("words", [
     (), ("--prompt",), ("--json",), ("--prompt", "--json"), ("--format", "ndjson"), ("--format", "md"),

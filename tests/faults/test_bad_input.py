@@ -65,7 +65,6 @@ def _orderly(ran: Ran) -> None:
     assert "internal fault" not in ran.out + ran.err
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("form", sorted(FORMATS))
 @pytest.mark.parametrize("damage", sorted(DAMAGE))
 def test_a_damaged_log_is_imported_as_far_as_it_is_intact(form: str, damage: str, tmp_path: Path) -> None:
@@ -87,7 +86,6 @@ def test_a_damaged_log_is_imported_as_far_as_it_is_intact(form: str, damage: str
         _orderly(run(*command, "--store", store))
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("damage", sorted(DAMAGE))
 def test_a_damaged_log_is_read_in_place(damage: str, tmp_path: Path) -> None:
     """A damaged log of our own is a store that answers: intact entries are shown, damage is a warning, verify exits 5."""
@@ -221,7 +219,6 @@ HOSTILE_NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("name", HOSTILE_NAMES, ids=range(len(HOSTILE_NAMES)))
 def test_any_name_is_a_session_and_never_a_path(name: str, tmp_path: Path) -> None:
     """A session of any name is recorded, found by that very name, and makes no file but the store's own."""

@@ -92,7 +92,6 @@ def test_a_huge_line_on_stdin_needs_no_memory(tmp_path: Path) -> None:
     assert run("list", "--json", "--store", str(tmp_path / "store.db")).envelope["page"]["total"] == 1
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "arguments", [("list",), ("trace", "--json"), ("export", "--all-sessions"), ("schema", "record"), ("--help",)]
 )
@@ -104,7 +103,6 @@ def test_a_full_device_as_output(arguments: tuple[str, ...]) -> None:
     assert (ran.code, ran.err) == (5, "ctxmgr: can't write the output: no space left\n")
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "arguments", [("list",), ("export", "--all-sessions"), ("detect", "--all-sessions", "--exit-zero"), ("--help",)]
 )
@@ -164,7 +162,6 @@ ODD = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("env", ODD, ids=[" ".join(f"{name}={value}" for name, value in env.items()) for env in ODD])
 def test_odd_terminals_and_locales(env: dict[str, str]) -> None:
     """No locale, encoding, width or terminal changes the data, adds colour to a pipe, or ends in a fault."""
@@ -266,7 +263,6 @@ def _no_bigger_than(size: int) -> Callable[[], None]:
     return limit
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("suffix", ["db", "jsonl"])
 @pytest.mark.parametrize("size", [0, 60_000])
 def test_files_that_may_not_grow(suffix: str, size: int, tmp_path: Path) -> None:

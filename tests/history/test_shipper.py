@@ -356,7 +356,6 @@ class _Flaky:
         return done
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("seed", range(4))
 def test_what_fails_is_tried_again_until_it_arrives(
     tmp_path: Path, target: str, seed: int, monkeypatch: pytest.MonkeyPatch

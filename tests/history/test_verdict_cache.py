@@ -86,7 +86,6 @@ def test_answer_cache_are_those_of_a_judgement_over_all_fixtures(tmp_path: Path,
         assert judged == []
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("words", ["sessions", "sessions --stuck", "detect --all-sessions", "detect -s stuck"])
 @pytest.mark.parametrize("form", ["json", "ndjson", "table"])
 def test_a_command_says_the_same_of_what_is_kept(words: str, form: str, place: Path, judged: list[str]) -> None:

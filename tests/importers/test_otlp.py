@@ -42,7 +42,6 @@ def test_a_span_is_of_the_nearest_agent_above_it() -> None:
     assert sorted(entry["agent"] for entry in entries.values()) == ["boss", "worker", "worker"]
 
 
-@pytest.mark.every(7)
 @pytest.mark.parametrize("agents", [("",), ("a",), ("a", "b")])
 @pytest.mark.parametrize("operation", ["execute_tool", "invoke_agent", "chat"])
 @pytest.mark.parametrize("later_first", [True, False])

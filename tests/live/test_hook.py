@@ -204,7 +204,6 @@ BULKY = ("huge", "larger")
 """Read the same way for every client."""
 
 
-@pytest.mark.every(3)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize(
     ("client", "name"),
@@ -218,7 +217,6 @@ def test_whatever_it_is_fed_it_ends_well_and_says_nothing(client: str, name: str
     assert hooked(client, GARBAGE[name]) == SILENT
 
 
-@pytest.mark.every(2)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize(
     "log", ["", "/nonexistent/s.jsonl", "/dev/zero", "/dev/tty", "\0", "/proc/self/mem", "/etc", "a" * 9000]
@@ -268,7 +266,6 @@ def test_a_package_that_was_removed_leaves_hooks_that_do_nothing(tmp_path: Path)
     assert (ran.returncode, ran.stdout, ran.stderr) == SILENT
 
 
-@pytest.mark.every(3)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize(
     ("text", "why"),

@@ -106,7 +106,6 @@ def test_a_silence_that_makes_no_sense_is_no_fault(calls: object) -> None:
 
 
 @pytest.mark.requirement("LV-hang")
-@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("name", "step"), [("pi", "hangs"), ("pi", "moves"), ("opencode", "hangs"), ("opencode", "moves"), ("opencode", "waits")]
 )

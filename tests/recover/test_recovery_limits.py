@@ -71,7 +71,6 @@ def test_a_lease_survives_reopening(store_path: Path) -> None:
     second.close()
 
 
-@pytest.mark.every(5)
 @pytest.mark.requirement("R-11")
 @pytest.mark.parametrize(
     ("later", "refused"),

@@ -164,7 +164,6 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("query", REFUSED)
 def test_nothing_but_reading_is_possible(reader: ServerReadQuery, admin: psycopg.Connection[Any], query: str) -> None:
     """Each is refused with words of ours, and changes nothing; the store can be asked and written afterwards."""

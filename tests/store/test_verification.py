@@ -348,7 +348,6 @@ def _changed(store: Store, *changes: str) -> list[str]:
     return [item.kind for item in store.examine().damaged]
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("change", "kinds"),
     [

@@ -69,7 +69,6 @@ def timeline(app: Browser) -> TimelineScreen:
     return app.screen
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("name", SCREENS)
 def test_the_screens_show_what_is_kept(name: str) -> None:
     """Each screen of the demo run looks as in its file."""

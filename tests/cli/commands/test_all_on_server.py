@@ -108,7 +108,6 @@ def test_every_command_answers_as_on_a_database(tmp_path: Path, server_url: str)
         assert there == here, command
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("command", SUMS)
 def test_sums_and_queries_answer_as_on_a_database(tmp_path: Path, server_url: str, command: tuple[str, ...]) -> None:
     """What is asked with SQL that both understand has the same answer, with code and words of refusal."""

@@ -36,7 +36,6 @@ REFUSED = [
 """Command lines that the fast path itself refuses, or that end with a verdict."""
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("form", ["--json", "--format=ndjson", "--format json"])
 @pytest.mark.parametrize("text", [*QUICK, *REFUSED])
 def test_sessions_and_verdicts_are_those_of_typer(text: str, form: str) -> None:

@@ -128,7 +128,6 @@ HISTORIES = {
 }
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("name", sorted(HISTORIES))
 def test_the_form(store: Store, name: str) -> None:
     """It begins with its origin, stays short, holds no id and no escape, and tells cause and next step early."""
@@ -160,7 +159,6 @@ def _check(found: Continuation) -> None:
     assert len(fences) == len(set(fences))
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name[:30])
 def test_real_stuck_runs(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every recorded run that is stuck the prompt has this form, and names a cause."""

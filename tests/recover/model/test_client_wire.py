@@ -79,7 +79,6 @@ WORDS = {
 }  # fmt: skip
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("mode", ["tools", "lead"])
 @pytest.mark.parametrize("fault", sorted(set(FAULTS) - {"silent", "uncounted", "no-temperature"}))
 def test_a_fault_is_a_failure(stuck: Store, fault: str, mode: str) -> None:

@@ -114,7 +114,6 @@ def test_two_answers_at_once_are_refused(stuck: Store) -> None:
     assert again.use.failure is not None
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize(
     "line",
     ["I think the coder should go on.", "", "{}", ("continue_workflow", {}), ("continue_workflow", {"target": ["coder"]}),
@@ -140,7 +139,6 @@ def test_arguments_that_are_no_json_are_refused(stuck: Store) -> None:
         assert found.proposal is not None
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("cited", ["@1", "no-such-entry", "stuck-e0001", "@999999", "stuck-e000"])
 def test_what_was_not_looked_at_is_not_cited(stuck: Store, cited: str) -> None:
     """An entry that was invented, or exists and was never shown, supports no fact."""

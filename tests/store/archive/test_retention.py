@@ -185,7 +185,6 @@ def test_a_session_that_went_on_stays(store: Store, kept: str, monkeypatch: pyte
     assert len(bodies(store, "old")) == len(story("old", age=40)) + 1
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("step", ["write_parquet", "replace", "put", "DELETE FROM entry", "DELETE FROM session"])
 def test_a_kill_loses_and_doubles_nothing(step: str, tmp_path: Path, kept: str) -> None:
     """Killed anywhere, the next run finishes: every record is in the store or in the archive, and read once."""

@@ -43,7 +43,6 @@ def test_hostile_lines_have_the_same_rows(both: Callable[..., tuple[Rows, Rows]]
     assert len(fast["damage"]) > 50
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("first", range(0, len(hostile()), 32))
 def test_a_few_hostile_lines_have_the_same_rows(both: Callable[..., tuple[Rows, Rows]], first: int) -> None:
     """Few of them at a time among ordinary ones, so that what others do hides nothing."""
