@@ -126,6 +126,7 @@ def test_records_that_follow_no_format_are_counted(tmp_path: Path) -> None:
     assert run("list", "--store", str(tmp_path / "store.db"), "--json").envelope["page"]["total"] == 3
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("form", ["codex", "ctxmgr"])
 def test_a_huge_output_of_wide_characters_is_shortened(form: str, tmp_path: Path) -> None:
     """An output that fits a line of the source but not one of ours is kept by size, hash and beginning; no call is lost."""
@@ -195,6 +196,7 @@ ODD_TIMES: list[list[str | None]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("times", ODD_TIMES, ids=["none", "backwards", "words", "empty", "extreme"])
 def test_odd_clocks_change_no_order(times: list[str | None], tmp_path: Path) -> None:
     """Missing, backward and impossible times leave the order of the log as it is; every command still answers."""

@@ -103,6 +103,7 @@ def test_a_full_device_as_output(arguments: tuple[str, ...]) -> None:
     assert (ran.code, ran.err) == (5, "ctxmgr: can't write the output: no space left\n")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "arguments", [("list",), ("export", "--all-sessions"), ("detect", "--all-sessions", "--exit-zero"), ("--help",)]
 )
@@ -130,6 +131,7 @@ def test_a_reader_that_goes_away_does_not_change_a_verdict() -> None:
         assert process("detect", "-s", "looping", out=gone).code == 10
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("stream", [0, 1, 2])
 def test_a_closed_stream(stream: int, history: Path) -> None:
     """A command whose stdin, stdout or stderr is closed does its work; no file takes the closed stream's place."""
@@ -162,6 +164,7 @@ ODD = [
 ]  # fmt: skip
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("env", ODD, ids=[" ".join(f"{name}={value}" for name, value in env.items()) for env in ODD])
 def test_odd_terminals_and_locales(env: dict[str, str]) -> None:
     """No locale, encoding, width or terminal changes the data, adds colour to a pipe, or ends in a fault."""

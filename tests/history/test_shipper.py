@@ -184,6 +184,7 @@ def test_a_log_whose_sessions_were_archived_is_not_sent_again(
     assert (progress.added, progress.archived, progress.refused, progress.lag) == (9, 0, 0, 0)
 
 
+@pytest.mark.cases(1)
 def test_a_log_that_is_sent_again_is_known_to_be_archived(any_store: str, archived: tuple[Path, str]) -> None:
     """Without the note all is sent again, once: what is in the archive is counted with its place; what was not is added."""
     log, archive = archived
@@ -207,6 +208,7 @@ def test_what_an_archived_session_gets_later_is_told_as_refused(any_store: str, 
         assert f"session 'old' was archived in {archive}" in str(progress.refusal)
 
 
+@pytest.mark.cases(1)
 def test_what_an_archived_session_got_later_arrives_once_it_is_restored(any_store: str, archived: tuple[Path, str]) -> None:
     """After `store restore` the refused record is shipped, and nothing counts as refused any more."""
     log, archive = archived
@@ -356,6 +358,7 @@ class _Flaky:
         return done
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_what_fails_is_tried_again_until_it_arrives(
     tmp_path: Path, target: str, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -384,6 +387,7 @@ def test_what_fails_is_tried_again_until_it_arrives(
     assert told[-1] is None
 
 
+@pytest.mark.cases(1)
 def test_that_it_goes_on_is_told_before_all_is_shipped(tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an outage the first batch that is taken ends it: whoever watches need not wait for what was left behind."""
     recorded(tmp_path / "run.jsonl", 600)

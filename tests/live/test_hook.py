@@ -135,6 +135,7 @@ def _wait_for(path: Path) -> None:
     subprocess.run([sys.executable, "-c", waiting, path], check=True, timeout=60)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "text",
     [
@@ -217,6 +218,7 @@ def test_whatever_it_is_fed_it_ends_well_and_says_nothing(client: str, name: str
     assert hooked(client, GARBAGE[name]) == SILENT
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize(
     "log", ["", "/nonexistent/s.jsonl", "/dev/zero", "/dev/tty", "\0", "/proc/self/mem", "/etc", "a" * 9000]
@@ -230,6 +232,7 @@ def test_a_log_that_can_not_be_read_is_no_fault(log: str, tmp_path: Path) -> Non
         assert hooked("claude-code", {**event, "transcript_path": log}) == SILENT
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize("state", ["a file", "locked", "read-only", "full"])
 def test_a_state_that_can_not_be_kept_is_no_fault(state: str, tmp_path: Path) -> None:
@@ -266,6 +269,7 @@ def test_a_package_that_was_removed_leaves_hooks_that_do_nothing(tmp_path: Path)
     assert (ran.returncode, ran.stdout, ran.stderr) == SILENT
 
 
+@pytest.mark.cases(2)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize(
     ("text", "why"),

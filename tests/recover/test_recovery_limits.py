@@ -157,6 +157,7 @@ def test_attempts_survive_reopening(store_path: Path) -> None:
     opened.close()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("EC-3", "R-11")
 @pytest.mark.parametrize("turn", [0, 1, 2])
 def test_a_loop_that_comes_back_is_the_same_loop(store: Store, turn: int) -> None:

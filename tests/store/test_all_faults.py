@@ -323,6 +323,7 @@ def test_an_altered_body_is_damage_not_a_crash(tmp_path: Path, body: str) -> Non
     store.close()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("made", ["an empty file", "a database without tables"])
 def test_a_store_whose_maker_was_killed_reads_as_empty(tmp_path: Path, made: str) -> None:
     """Before the tables of a new store are made, every reading question is answered as by an empty one; then it is written."""

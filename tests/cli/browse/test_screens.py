@@ -69,6 +69,7 @@ def timeline(app: Browser) -> TimelineScreen:
     return app.screen
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", SCREENS)
 def test_the_screens_show_what_is_kept(name: str) -> None:
     """Each screen of the demo run looks as in its file."""

@@ -129,6 +129,7 @@ def test_logs_under_odd_names_are_judged_and_all_else_is_named(command: str, fol
     assert f"no logs: {folder}/notes.txt" in run(command, "./").err
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("command", ["detect", "check"])
 def test_what_sqlite_keeps_beside_a_store_is_part_of_it(command: str, folder: Path) -> None:
     """A folder is told of in the same words before and after its store was read, which leaves side files there."""

@@ -47,6 +47,7 @@ def test_sessions_and_verdicts_are_those_of_typer(text: str, form: str) -> None:
     assert (ended.code == 0) == (text in QUICK)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("words", [("detect", "looping"), ("sessions",), ("list", "looping"), ("list", "nosuch")])
 def test_a_setting_that_is_left_out_is_told_once(words: tuple[str, ...], tmp_path: Path) -> None:
     """Where the quick path hands a command on, both read the settings: the warning is told by the one that answers."""

@@ -204,6 +204,7 @@ def test_no_row_of_a_domain_answers_recorded_successes(tmp_path: Path) -> None:
     assert [(row.key, text) for text in texts for row in ROWS if row.match(text, text.casefold(), "./run-it")] == []
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("unit", UNITS)
 def test_hostile_text_costs_linear_time(unit: str) -> None:
     """Eight times the text behind the words of a row takes at most forty times as long, over all rows."""

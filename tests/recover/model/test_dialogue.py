@@ -114,6 +114,7 @@ def test_two_answers_at_once_are_refused(stuck: Store) -> None:
     assert again.use.failure is not None
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "line",
     ["I think the coder should go on.", "", "{}", ("continue_workflow", {}), ("continue_workflow", {"target": ["coder"]}),
@@ -139,6 +140,7 @@ def test_arguments_that_are_no_json_are_refused(stuck: Store) -> None:
         assert found.proposal is not None
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("cited", ["@1", "no-such-entry", "stuck-e0001", "@999999", "stuck-e000"])
 def test_what_was_not_looked_at_is_not_cited(stuck: Store, cited: str) -> None:
     """An entry that was invented, or exists and was never shown, supports no fact."""
@@ -204,6 +206,7 @@ def test_a_gate_that_breaks_is_a_failure(stuck: Store) -> None:
     assert found.use.failure.isprintable()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("where", ["fact", "text", "thought"])
 def test_a_huge_answer_ends_it(stuck: Store, where: str) -> None:
     """Ten megabytes are not sent back to be corrected: the consultation ends at once."""

@@ -38,6 +38,7 @@ open_store(sys.argv[1], progress=progress)
 """
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("at", [1, 2, 7, 20, 99])
 def test_a_killed_process_leaves_an_index_that_goes_on(
     request: pytest.FixtureRequest, tmp_path: Path, both: Callable[..., tuple[Rows, Rows]], at: int
