@@ -212,6 +212,7 @@ def test_a_checkout_gets_nothing(world: str, machine: Machine) -> None:
     ] == []
 
 
+@pytest.mark.slow
 def test_what_the_user_grants_is_done(machine: Machine) -> None:
     """The same checkout, trusted: its commands run and its store is used, so that the tests above could have failed."""
     WORLDS["settings"](machine.checkout, machine.outside)
