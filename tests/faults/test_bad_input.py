@@ -221,6 +221,7 @@ HOSTILE_NAMES = [
 ]  # fmt: skip
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", HOSTILE_NAMES, ids=range(len(HOSTILE_NAMES)))
 def test_any_name_is_a_session_and_never_a_path(name: str, tmp_path: Path) -> None:
     """A session of any name is recorded, found by that very name, and makes no file but the store's own."""

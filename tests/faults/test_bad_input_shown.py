@@ -113,6 +113,7 @@ def _clean(ran: Ran) -> None:
     assert not re.search("[\u0300-\u036f]{9}", ran.out + ran.err)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("command", COMMANDS, ids=[" ".join(command[:2])[:20] for command in COMMANDS])
 @pytest.mark.parametrize("form", ["table", "md"])
 def test_no_command_shows_a_steering_character(command: tuple[str, ...], form: str) -> None:
@@ -127,6 +128,7 @@ def test_no_command_shows_a_steering_character(command: tuple[str, ...], form: s
     _clean(ran)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("command", COMMANDS, ids=[" ".join(command[:2])[:20] for command in COMMANDS])
 @pytest.mark.parametrize("form", ["json", "ndjson"])
 def test_json_of_hostile_text_is_plain_ascii(command: tuple[str, ...], form: str) -> None:

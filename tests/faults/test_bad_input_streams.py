@@ -92,6 +92,7 @@ def test_a_huge_line_on_stdin_needs_no_memory(tmp_path: Path) -> None:
     assert run("list", "--json", "--store", str(tmp_path / "store.db")).envelope["page"]["total"] == 1
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "arguments", [("list",), ("trace", "--json"), ("export", "--all-sessions"), ("schema", "record"), ("--help",)]
 )
@@ -266,6 +267,7 @@ def _no_bigger_than(size: int) -> Callable[[], None]:
     return limit
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("suffix", ["db", "jsonl"])
 @pytest.mark.parametrize("size", [0, 60_000])
 def test_files_that_may_not_grow(suffix: str, size: int, tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def test_secrets_are_masked_alike(both: Compared, masked: bool) -> None:
     assert ("hunter2" in "".join(fast["record"])) is not masked
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("trust", [True, False])
 @pytest.mark.parametrize("first", range(0, len(_STORABLE), 64))
 def test_hostile_lines_are_stored_alike(both: Compared, first: int, trust: bool) -> None:

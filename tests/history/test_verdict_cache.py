@@ -200,6 +200,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("harm", ["garbage", "flip", "value", "empty"])
 def test_what_is_damaged_is_ignored(harm: str, place: Path, cache: Path, judged: list[str]) -> None:
     """Whatever happens to the file, the answers are those of a judgement, and are kept again."""

@@ -94,6 +94,7 @@ def test_the_word_of_a_person_ends_it(tmp_path: Path) -> None:
     assert hooked("claude-code", batch(calls[3], log)) == SILENT
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("LV-ladder")
 def test_the_ladder_ends_with_a_person(tmp_path: Path) -> None:
     """Told, then refused once, then refused for good while the user's own command calls somebody; a person lifts it."""
@@ -269,7 +270,7 @@ def test_a_package_that_was_removed_leaves_hooks_that_do_nothing(tmp_path: Path)
     assert (ran.returncode, ran.stdout, ran.stderr) == SILENT
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize(
     ("text", "why"),

@@ -393,6 +393,7 @@ def test_what_is_no_request_is_answered(store: str) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [

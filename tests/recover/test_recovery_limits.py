@@ -94,6 +94,7 @@ def test_a_lease_ends_by_itself(clocked: Store, monkeypatch: pytest.MonkeyPatch,
         assert recover(clocked).target == "coder"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("seconds", "taken"), [(None, 55.0), (200.0, 210.0), (600.0, 599.0)])
 def test_a_lease_lasts_as_long_as_a_slow_model_may(
     clocked: Store, monkeypatch: pytest.MonkeyPatch, seconds: float | None, taken: float

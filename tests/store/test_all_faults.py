@@ -78,6 +78,7 @@ def test_a_full_database_refuses_and_recovers(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("room", [0, 1, 700, 20_000])
 def test_a_file_that_may_not_grow(store: Store, store_path: Path, room: int) -> None:
     """When the system refuses to let the file grow, appends fail as storage errors, whole, and go on once it may grow."""

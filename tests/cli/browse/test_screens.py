@@ -318,6 +318,7 @@ def test_what_comes_during_a_judgement_is_judged(tmp_path: Path, monkeypatch: py
     assert judged == ["looping"] * 2
 
 
+@pytest.mark.slow
 def test_hostile_content_is_only_shown(tmp_path: Path) -> None:
     """Escapes, markup and characters that turn text around are told by their codes on every screen."""
     records = b.steps("evil", ["Read:a -> b"])

@@ -118,6 +118,7 @@ def test_a_folder_is_no_green_unless_all_of_it_was_read(folder: Path) -> None:
     assert run("detect", ".").code == 2
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("command", ["detect", "check"])
 def test_logs_under_odd_names_are_judged_and_all_else_is_named(command: str, folder: Path) -> None:
     """What a file is called decides nothing: a renamed log is read, and notes are told to be none."""

@@ -238,6 +238,7 @@ def test_recording_by_the_quick_path_is_recording(name: str, store: str, both: B
     assert ended.was_quick
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("options", [
     "--session s", "-s s --json", "--trust-project --format ndjson", "--no-mask --json", "--mask --no-mask", "--agent x --json",
     "--format table", "--format ndjson", "--json --", "--store empty.db", "--store damaged.db --json", "--store damaged.db",

@@ -63,6 +63,7 @@ CALLED = [
 """Command lines that are read by the table and answered by the function of the command, which writes nothing."""
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("text", HANDED)
 def test_what_the_quick_path_does_not_know_is_typers(text: str) -> None:
     """Help and faults of usage are handed on before anything is done."""

@@ -128,6 +128,7 @@ HISTORIES = {
 }
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", sorted(HISTORIES))
 def test_the_form(store: Store, name: str) -> None:
     """It begins with its origin, stays short, holds no id and no escape, and tells cause and next step early."""

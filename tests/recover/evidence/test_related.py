@@ -96,6 +96,7 @@ def test_only_the_session_itself(store: Store, how: str) -> None:
     assert TOLD in everything(recover(store, session="new", plan=how == "plan"))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("R-25")
 @pytest.mark.parametrize(
     ("old", "new"),
@@ -319,6 +320,7 @@ def test_a_model_reads_related_sessions(store: Store) -> None:
     assert found.by == "model"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("R-25")
 @pytest.mark.parametrize("session", ["s2", "shop", "old", ""])
 def test_a_model_reads_no_other_session(store: Store, session: str) -> None:

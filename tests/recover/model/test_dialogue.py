@@ -47,6 +47,7 @@ def test_the_transcript_holds_what_was_said(stuck: Store) -> None:
         assert told[0]["parts"][0]["part_kind"] == "user-prompt"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("target", ["context-manager", "Context-Manager", "nobody", "", "coder ", "agent-1"])
 def test_only_an_allowed_agent_is_a_target(stuck: Store, target: str) -> None:
     """The context manager and unknown agents are refused, and the model is asked again."""
