@@ -32,7 +32,7 @@ settings.register_profile("ctxmgr", deadline=None, print_blob=True, derandomize=
 settings.load_profile("ctxmgr")
 
 _CASES = 3
-"""So many cases of a test run at most, spread evenly over all, unless its marker ``cases`` has another number."""
+"""So many cases of a test run at most, spread evenly over all; its marker ``cases`` names another number, for each kind."""
 
 _FEW_EXAMPLES = 10
 """So many examples a test draws at most, unless the command line speaks of slow tests or of those that draw examples."""
@@ -80,29 +80,33 @@ class _SlowCases:
     @staticmethod
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Mark as slow all but a few cases of each test, on each kind of store that it runs on; let tests draw few examples."""
+        """Mark as slow all but a few cases of each test, of which each kind of store gets one; let tests draw few examples."""
         few = not {"slow", "hypothesis"} & set(re.findall(r"\w+", str(config.option.markexpr)))
-        cases: dict[tuple[str, object], list[pytest.Function]] = {}
+        cases: dict[str, dict[object, list[pytest.Function]]] = {}
         for item in items:
             if not isinstance(item, pytest.Function):
                 continue
             if few and is_hypothesis_test(item.obj):
                 _draw_few(getattr(item.obj, "__func__", item.obj))
             if hasattr(item, "callspec") and not any(map(item.get_closest_marker, _ASKED_FOR)):
-                cases.setdefault((item.nodeid.partition("[")[0], item.callspec.params.get("store_path")), []).append(item)
-        for group in cases.values():
-            marker = group[0].get_closest_marker("cases")
-            spread = spread_evenly(len(group), marker.args[0] if marker else _CASES)
-            for place, item in enumerate(group):
-                if place not in spread:
-                    item.add_marker("slow")
+                kinds = cases.setdefault(item.nodeid.partition("[")[0], {})
+                kinds.setdefault(item.callspec.params.get("store_path"), []).append(item)
+        for kinds in cases.values():
+            for number, group in enumerate(kinds.values()):
+                marker = group[0].get_closest_marker("cases")
+                places = spread_evenly(len(group), marker.args[0] if marker else _CASES)
+                if marker is None and len(kinds) > 1:
+                    places = [places[number % len(places)]]
+                for place, item in enumerate(group):
+                    if place not in places:
+                        item.add_marker("slow")
 
 
-def spread_evenly(count: int, most: int) -> set[int]:
+def spread_evenly(count: int, most: int) -> list[int]:
     """Return so many of the places from 0 up to `count`, the first and the last among them; of one the first."""
     if most >= count:
-        return set(range(count))
-    return {place * (count - 1) // max(1, most - 1) for place in range(most)}
+        return list(range(count))
+    return [place * (count - 1) // max(1, most - 1) for place in range(most)]
 
 
 def _draw_few(test: Any) -> None:

@@ -276,7 +276,6 @@ ingest.import_logs(open_store(sys.argv[2], create=True), [Path(sys.argv[1])], ho
 """
 
 
-@pytest.mark.cases(1)
 @pytest.mark.parametrize("after", [60, 377])
 def test_a_killed_import_is_simply_run_again(store_path: Path, tmp_path: Path, after: int) -> None:
     """An import killed at any record leaves whole sessions; the next run ends in the very store of an undisturbed one."""

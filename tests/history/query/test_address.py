@@ -50,7 +50,6 @@ def _seven(session: str | None) -> dict[str, Shape]:
     }
 
 
-@pytest.mark.cases(1)
 @pytest.mark.requirement("FR-013", "FR-026", "R-02")
 @pytest.mark.parametrize("named", ["alpha-1", "alpha", "a", "proc-a"])
 def test_every_tool_finds_its_session_by_id_prefix_or_process(store: Store, ask: Ask, named: str) -> None:
@@ -79,7 +78,6 @@ def test_without_a_name_the_latest_session_is_meant(store: Store, ask: Ask) -> N
     assert [row["session"] for row in ask(ListRequest(kind="all"))["rows"]] == ["beta-2", "beta-2"]
 
 
-@pytest.mark.cases(1)
 @pytest.mark.parametrize("named", ["", "alpha-1 ", "ALPHA-1", "alpha_1", "alpha-1\0"])
 def test_an_unknown_session_is_not_found_by_any_tool(store: Store, ask: Ask, named: str) -> None:
     """A name that is no session, the empty one included, is not found, and nothing else is answered in its place."""

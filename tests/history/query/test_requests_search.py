@@ -168,7 +168,6 @@ def test_folding_never_fails_and_keeps_what_is_contained(text: str, inner: str) 
     assert fold(inner) in fold(text + inner + text)
 
 
-@pytest.mark.cases(1)
 @pytest.mark.requirement("US7-3")
 def test_events_of_fifty_types_are_stored_and_found(store: Store, ask: Ask) -> None:
     """Fifty different types of events, most of them unknown, are all stored, listed, filtered and found."""

@@ -28,7 +28,6 @@ def _note(ask: Ask, *indexes: int, content: str = "a note", **more: Any) -> Answ
     return ask(AddNoteRequest(entry_indices=list(indexes), content=content, **more))["note"]
 
 
-@pytest.mark.cases(1)
 @pytest.mark.requirement("SC-008", "US6-4", "FR-024")
 def test_every_tool_shows_an_entry_with_its_notes(store: Store, ask: Ask) -> None:
     """Trace, list, search, show, messages and snapshots give the same notes with an entry, oldest first."""
@@ -105,7 +104,6 @@ def test_notes_outlive_the_store_that_took_them(store: Store, ask: Ask) -> None:
     again.close()
 
 
-@pytest.mark.cases(1)
 @pytest.mark.requirement("FR-024", "N-tags")
 def test_notes_are_found_by_tag_text_and_session(store: Store, ask: Ask) -> None:
     """Notes are listed by all of several tags in any case, by text in content, tags and author, by session or all."""

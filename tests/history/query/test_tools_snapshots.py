@@ -88,7 +88,6 @@ def test_a_changed_entry_shows(store: Store, ask: Ask) -> None:
     assert len(set(hashes)) == 3
 
 
-@pytest.mark.cases(1)
 @pytest.mark.parametrize("other", ["other.db", "other.jsonl"])
 def test_a_snapshot_stays_intact_in_another_store(store: Store, ask: Ask, other: str, tmp_path: Path) -> None:
     """Exported and imported, a snapshot is still intact: the hash covers content, not the place it lies in."""
