@@ -8,10 +8,10 @@ import re
 import socket
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
+from zlib import crc32
 
 import psycopg
 import pytest
@@ -30,6 +30,9 @@ pytest.register_assert_rewrite("tests.store.workers")
 # Where a change is judged the examples are the same each time; everywhere else new ones are tried in each run.
 settings.register_profile("ctxmgr", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("ctxmgr")
+
+_CASES = 3
+"""So many cases of a test run at most, spread evenly over all; its marker ``cases`` names another number, for each kind."""
 
 _FEW_EXAMPLES = 10
 """So many examples a test draws at most, unless the command line speaks of slow tests or of those that draw examples."""
@@ -77,19 +80,33 @@ class _SlowCases:
     @staticmethod
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Mark as slow what the marker ``every`` leaves out, but no case on a server; let tests draw few examples."""
+        """Mark as slow all but a few cases of each test, of which each kind of store gets one; let tests draw few examples."""
         few = not {"slow", "hypothesis"} & set(re.findall(r"\w+", str(config.option.markexpr)))
-        seen: Counter[str] = Counter()
+        cases: dict[str, dict[object, list[pytest.Function]]] = {}
         for item in items:
             if not isinstance(item, pytest.Function):
                 continue
             if few and is_hypothesis_test(item.obj):
                 _draw_few(getattr(item.obj, "__func__", item.obj))
-            if marker := item.get_closest_marker("every"):
-                name = item.nodeid.partition("[")[0]
-                if seen[name] % marker.args[0] and item.callspec.params.get("store_path") != SERVER:
-                    item.add_marker("slow")
-                seen[name] += 1
+            if hasattr(item, "callspec") and not any(map(item.get_closest_marker, _ASKED_FOR)):
+                kinds = cases.setdefault(item.nodeid.partition("[")[0], {})
+                kinds.setdefault(item.callspec.params.get("store_path"), []).append(item)
+        for kinds in cases.values():
+            for number, group in enumerate(kinds.values()):
+                marker = group[0].get_closest_marker("cases")
+                places = spread_evenly(len(group), marker.args[0] if marker else _CASES)
+                if marker is None and len(kinds) > 1:
+                    places = [places[number % len(places)]]
+                for place, item in enumerate(group):
+                    if place not in places:
+                        item.add_marker("slow")
+
+
+def spread_evenly(count: int, most: int) -> list[int]:
+    """Return so many of the places from 0 up to `count`, the first and the last among them; of one the first."""
+    if most >= count:
+        return list(range(count))
+    return [place * (count - 1) // max(1, most - 1) for place in range(most)]
 
 
 def _draw_few(test: Any) -> None:
@@ -201,14 +218,19 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each test of a history on a database and on a log, and what is true of every store on a server too."""
+    """Run each test of a history on a database or on a log; what is true of every store on both and on a server."""
     if "store_path" in metafunc.fixturenames:
-        here = metafunc.definition.nodeid.partition("::")[0]
-        everywhere = here in CONTRACT and metafunc.definition.get_closest_marker("only_files") is None
+        name = metafunc.definition.nodeid
+        contract = name.partition("::")[0] in CONTRACT
+        everywhere = contract and metafunc.definition.get_closest_marker("only_files") is None
         everywhere = everywhere and "folder" not in metafunc.fixturenames  # a server has no folder of artifacts
-        asked_for = any(metafunc.definition.get_closest_marker(name) for name in _ASKED_FOR)
-        pooled = pytest.param(POOLER, marks=() if asked_for else (pytest.mark.slow,))
-        kinds = [*sorted(STORE_FILES), *([SERVER, pooled] if everywhere else [])]
+        late = () if any(map(metafunc.definition.get_closest_marker, _ASKED_FOR)) else (pytest.mark.slow,)
+        kinds: list[Any] = sorted(STORE_FILES)
+        if not contract:
+            other = not crc32(name.encode()) % 2  # the same in each process, and each kind as often as the other
+            kinds[other] = pytest.param(kinds[other], marks=late)
+        if everywhere:
+            kinds += [SERVER, pytest.param(POOLER, marks=late)]
         metafunc.parametrize("store_path", kinds, indirect=True)
 
 

@@ -62,13 +62,17 @@ class Mark(NamedTuple):
     place: str
 
 
-@cache
 def marks(folder: Path = TESTS) -> tuple[Mark, ...]:
     """Return every requirement mark of the test modules below a folder, read from their syntax, once, not by running them."""
-    return tuple(_marks(folder))
+    return _marks(folder)
 
 
-def _marks(folder: Path) -> Iterator[Mark]:
+@cache
+def _marks(folder: Path) -> tuple[Mark, ...]:
+    return tuple(_found(folder))
+
+
+def _found(folder: Path) -> Iterator[Mark]:
     for path in sorted(folder.rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
         for node in ast.walk(ast.parse(text)) if "requirement(" in text else ():  # most modules have none

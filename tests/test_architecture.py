@@ -11,14 +11,12 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from ctxmgr.store import open_store
-from tests.conftest import CONTRACT
+from tests.conftest import CONTRACT, spread_evenly
 
 ROOT = Path(__file__).parents[1]
 MODULE_LINES, FUNCTION_LINES = 600, 60
@@ -99,37 +97,22 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-class Module(NamedTuple):
-    """What is asked of one module's syntax: its docstring, its functions with their lengths, and the lines that print."""
-
-    docstring: str
-    functions: list[tuple[int, str, int]]
-    prints: list[int]
-
-
-@cache
-def _modules() -> dict[Path, Module]:
-    """Return all modules; each is parsed and walked only once in a process."""
-    return {path: _module(path.read_text(encoding="utf-8"), path in PRODUCT) for path in CODE}
+def _functions(text: str) -> Iterator[tuple[int, str, int]]:
+    """Yield the first line, the name and the length of each function of a module."""
+    for node in _statements(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.lineno, node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
-def _module(text: str, is_product: bool) -> Module:
-    """Return what is asked of a module; which lines print is asked of the product alone."""
-    tree = ast.parse(text)
-    functions = [
-        (node.lineno, node.name, (node.end_lineno or node.lineno) - node.lineno + 1)
-        for node in _statements(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    prints: list[int] = []
-    may_print = is_product and any(word in text for word in ("print", "stdout", "stderr"))  # to walk takes as long as to parse
-    for node in ast.walk(tree) if may_print else ():
+def _printing_lines(text: str) -> Iterator[int]:
+    """Yield the lines of a module that call ``print`` or name a standard stream."""
+    may_print = any(word in text for word in ("print", "stdout", "stderr"))  # to parse and walk takes long
+    for node in ast.walk(ast.parse(text)) if may_print else ():
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name) and node.func.id == "print":
-                prints.append(node.lineno)
+                yield node.lineno
         elif isinstance(node, ast.Attribute) and node.attr in ("stdout", "stderr") and ast.unparse(node).startswith("sys."):
-            prints.append(node.lineno)
-    return Module(ast.get_docstring(tree) or "", functions, prints)
+            yield node.lineno
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
@@ -155,12 +138,15 @@ def test_modules_stay_small() -> None:
     assert {name: length for name, length in lengths.items() if length > MODULE_LINES} == {}
 
 
-def test_functions_stay_small() -> None:
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("folder", ["ctxmgr", "tests", "bench"])
+def test_functions_stay_small(folder: str) -> None:
     """No function is longer than 60 lines, its docstring included."""
     long = [
         f"{_name(path)}:{line} {name} has {length} lines"
-        for path, module in _modules().items()
-        for line, name, length in module.functions
+        for path in CODE
+        if path.is_relative_to(ROOT / folder)
+        for line, name, length in _functions(path.read_text(encoding="utf-8"))
         if length > FUNCTION_LINES
     ]
 
@@ -226,6 +212,12 @@ def test_tests_for_every_store_exist() -> None:
     assert [name for name in sorted(taken) if not taken[name] & {"store", "store_path", "ask", "artifacts"}] == []
 
 
+def test_cases_are_spread_evenly() -> None:
+    """Of many cases the first, the last and those between run by default, of few all, and of one place the first."""
+    assert [spread_evenly(count, 3) for count in (1, 3, 4, 10, 101)] == [[0], [0, 1, 2], [0, 1, 3], [0, 4, 9], [0, 50, 100]]
+    assert (spread_evenly(10, 1), spread_evenly(10, 2), len({*spread_evenly(1_000, 40)})) == ([0], [0, 9], 40)
+
+
 def test_tests_named_on_pages_exist() -> None:
     """What proves a promise of a page, or what the Makefile runs, was not renamed meanwhile."""
     named = [
@@ -241,9 +233,9 @@ def test_tests_named_on_pages_exist() -> None:
 
 def test_modules_say_their_responsibility() -> None:
     """Every module opens with a docstring whose first line is a sentence."""
-    docstrings = {_name(path): module.docstring.partition("\n")[0] for path, module in _modules().items()}
+    first = re.compile(r'(?:#.*\n)*r?"""[A-Z0-9`].*\w.*[.?!:](?:\n|""")')
 
-    assert [name for name, first in docstrings.items() if not re.fullmatch(r"[A-Z0-9`].*\w.*[.?!:]", first)] == []
+    assert [_name(path) for path in CODE if not first.match(path.read_text(encoding="utf-8"))] == []
 
 
 def test_only_the_command_line_prints() -> None:
@@ -252,7 +244,7 @@ def test_only_the_command_line_prints() -> None:
     for path in PRODUCT:
         if path.is_relative_to(ROOT / "ctxmgr" / "cli") or path.name == "__main__.py":
             continue
-        talking += [f"{_name(path)}:{line}" for line in _modules()[path].prints]
+        talking += [f"{_name(path)}:{line}" for line in _printing_lines(path.read_text(encoding="utf-8"))]
 
     assert talking == []
 

@@ -101,7 +101,7 @@ def test_every_setting_is_in_the_table(project: Path) -> None:
 OUTSIDE = ["../h.db", "/tmp/h.db", "a/../../h.db", "link/h.db", "postgresql://host/db", "file:///tmp/x", "~/a/../../../x", "."]
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("store", OUTSIDE)
 def test_a_store_outside_of_the_project_is_refused(store: str, project: Path, tmp_path: Path) -> None:
     """By its name and by every link on the way: on the fast path as well, which reads the file by itself."""

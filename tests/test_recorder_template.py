@@ -73,6 +73,7 @@ def test_both_ways_write_the_same_into_a_log(tmp_path: Path, session: str, mask:
     assert mask == (SECRET.encode() not in logs[0].read_bytes())
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("session", ["s", MADE, SECRET, "ä\ud83d\ude00"])
 @pytest.mark.parametrize("mask", [True, False])
 def test_both_ways_write_the_same_rows(tmp_path: Path, session: str, mask: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,7 +235,6 @@ ONE_FORM = frozenset(
 """Commands that answer people and programs alike."""
 
 
-@pytest.mark.every(7)
 @pytest.mark.parametrize(
     ("name", "form"),
     [
@@ -265,6 +264,7 @@ def test_a_tap_loads_neither_the_store_nor_a_server(tmp_path: Path) -> None:
     assert ran.loaded & beside == set()
 
 
+@pytest.mark.slow
 def test_what_an_agent_asks_at_every_step_loads_no_detectors(tmp_path: Path) -> None:
     """To look at a goal, or to record an action that is no loop at a glance, loads neither the detectors nor the store."""
     for words in (("start", "ship it"), ("add", "write it", "test it"), ("next",)):

@@ -85,7 +85,6 @@ def place(store: Store, store_path: Path, allow: Allow) -> str:
     return str(store_path)
 
 
-@pytest.mark.every(3)
 @pytest.mark.requirement("003-A14")
 @pytest.mark.parametrize("what", sorted(WRITES))
 def test_an_agent_can_not_sign_as_another(place: str, what: str) -> None:
@@ -97,7 +96,6 @@ def test_an_agent_can_not_sign_as_another(place: str, what: str) -> None:
         assert not any(record.get("author") == "cpa" for record in workspace.source.sessions.records(None))
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("what", sorted(set(WRITES) - {"record"}))
 def test_the_author_is_who_asks(place: str, what: str) -> None:
     """An agent signs as itself, named or not; it may write wherever the rules let it write its own history."""
@@ -106,7 +104,6 @@ def test_the_author_is_who_asks(place: str, what: str) -> None:
             assert WRITES[what](workspace, author) == "dev"
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("what", sorted(WRITES))
 def test_the_operator_signs_as_anybody(place: str, what: str) -> None:
     """Whose store it is may write down what others said."""
@@ -117,7 +114,6 @@ def test_the_operator_signs_as_anybody(place: str, what: str) -> None:
 _LINE = codec.encode(build("note", "s", at(9), id="n", entries=["s-e0000"], content="x", author="cpa")).decode()
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("words", "given"),
     [

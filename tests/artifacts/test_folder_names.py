@@ -27,7 +27,6 @@ ACCEPTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("name", REFUSED, ids=ascii)
 def test_bad_names_are_refused(artifacts: ArtifactStore, folder: Path, name: str) -> None:
     """A name that leads elsewhere, hides something or can't be shown is refused before anything is made."""

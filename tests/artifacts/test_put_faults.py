@@ -83,7 +83,6 @@ def test_a_source_that_changes_while_it_is_read_is_refused(
     assert store.artifacts.current() is None
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("call", ["write", "fsync", "rename", "link", "mkdir", "symlink", "pwrite"])
 @pytest.mark.parametrize("after", [0, 1, 2, 3])
 def test_a_full_disk_leaves_what_was(

@@ -100,6 +100,7 @@ ArtifactStore(store).put(PutRequest(agent="arch", artifacts=[NewArtifact(name="a
 """
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("moment", ["before", "behind"])
 @pytest.mark.parametrize("size", [10, 3 * PIECE])
 def test_who_is_killed_before_the_commit_leaves_no_version(
@@ -227,6 +228,7 @@ def test_who_loses_the_lock_removes_nothing_that_another_listed(
     assert text(artifacts, "arch/a.txt") == content
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("change", ["content = 'X'", "content = content || 'X'", "piece = 7", None])
 def test_bytes_that_were_changed_on_the_server_are_never_served(
     artifacts: ArtifactStore, server_store: Store, admin: psycopg.Connection[Any], change: str | None

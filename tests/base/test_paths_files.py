@@ -136,7 +136,6 @@ PLANTED = {
 }  # fmt: skip
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("planted", PLANTED)
 def test_nothing_is_written_through_a_planted_link(planted: str, project: Path) -> None:
     """Whatever of our names a project holds as a link: what lies outside is as it was, and nothing new is there."""

@@ -54,7 +54,7 @@ def test_cases_are_the_same_for_the_same_seed(name: str) -> None:
     assert one.again(1) == two.again(1)
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ALL)
 def test_the_product_answers_in_due_form(name: str) -> None:
     """Each question gets exactly one continuation or a typed failure, never an exception; nothing is recursive."""

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.console import run
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("words", [["list"], ["note", "add"]])
 def test_the_hint_names_the_command_alone(words: list[str], tmp_path: Path) -> None:
     """However the program was started."""

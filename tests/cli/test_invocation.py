@@ -54,6 +54,7 @@ print(os.environ["PYDANTIC_DISABLE_PLUGINS"], invocation.child_environment().get
 """
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("given", "said"), [(None, "__all__ None"), ("__all__", "__all__ __all__"), ("some", "some some")])
 def test_plugins_are_left_out_here_and_not_in_child_processes(given: str | None, said: str) -> None:
     """What the environment says of plugins holds, here and there; what was set here is not handed on."""

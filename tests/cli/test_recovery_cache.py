@@ -50,7 +50,7 @@ def refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "Service", refuse)
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("words", [
     (), ("--prompt",), ("--json",), ("--prompt", "--json"), ("--format", "ndjson"), ("--format", "md"),
@@ -66,6 +66,7 @@ def test_it_is_told_to_the_byte(words: tuple[str, ...], terminal: bool, place: P
     assert b"no rule to make it" in told.out
 
 
+@pytest.mark.cases(1)
 @pytest.mark.usefixtures("refused")
 @pytest.mark.parametrize("what", ["record", "note", "other session", "lease", "variable", "settings", "option", "target"])
 def test_whatever_changes_the_answer_ends_it(what: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,7 @@ def test_a_pager_that_is_left_early_is_no_fault(pager: Path, monkeypatch: pytest
         assert watched("list", "-s", "looping", "--kind", "all") == (0, "")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("lines", ["4", "100"])
 def test_hints_stand_behind_the_answer(pager: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> None:
     """What to do next is read last, also where the answer was held back to see whether it fits the screen."""

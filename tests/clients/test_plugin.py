@@ -11,6 +11,7 @@ from tests.clients.test_all_contract import AFTER_EVENTS, client_named
 from tests.live.scene import SILENT, hooked
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("LV-told")
 @pytest.mark.parametrize("name", ["opencode", "pi"])
 def test_a_plug_in_is_told_from_what_it_sends(name: str) -> None:

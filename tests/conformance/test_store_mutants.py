@@ -41,6 +41,7 @@ def failures(folder: Path) -> Iterator[str]:
             opened.close()
 
 
+@pytest.mark.slow
 def test_a_sound_store_passes(tmp_path: Path) -> None:
     """Without a mutant nothing fails."""
     assert list(failures(tmp_path)) == []

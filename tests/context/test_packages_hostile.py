@@ -52,7 +52,6 @@ def read_back(package: ContextPackage) -> None:
     assert read["context_package"].get("warnings", []) == package.warnings
 
 
-@pytest.mark.every(3)
 @pytest.mark.requirement("003-P8")
 @pytest.mark.parametrize("content", TEXTS.values(), ids=TEXTS)
 def test_contents_come_back(world: World, content: str) -> None:
@@ -80,7 +79,6 @@ def test_any_text_comes_back(content: str, name: str, tokens: int) -> None:
         world.store.close()
 
 
-@pytest.mark.every(3)
 @pytest.mark.requirement("003-P16")
 @pytest.mark.parametrize("content", TEXTS.values(), ids=TEXTS)
 def test_history_comes_back(world: World, content: str) -> None:

@@ -55,7 +55,7 @@ ENDINGS: dict[str, Callable[[Scenario], object]] = {
 }
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("period", [1, 2, 3])
 def test_whatever_ends_it_the_findings_are_those_of_every_step_shown(period: int, ending: str) -> None:

@@ -80,7 +80,6 @@ def said(records: list[Record], kind: str) -> list[str]:
     return sorted(words for listed in by_agent.values() for words in listed if words)
 
 
-@pytest.mark.every(5)
 @each_exporter
 @each_sample
 def test_calls_failures_open_calls_and_messages_come_back(

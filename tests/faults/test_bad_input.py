@@ -65,7 +65,6 @@ def _orderly(ran: Ran) -> None:
     assert "internal fault" not in ran.out + ran.err
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("form", sorted(FORMATS))
 @pytest.mark.parametrize("damage", sorted(DAMAGE))
 def test_a_damaged_log_is_imported_as_far_as_it_is_intact(form: str, damage: str, tmp_path: Path) -> None:
@@ -87,7 +86,6 @@ def test_a_damaged_log_is_imported_as_far_as_it_is_intact(form: str, damage: str
         _orderly(run(*command, "--store", store))
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("damage", sorted(DAMAGE))
 def test_a_damaged_log_is_read_in_place(damage: str, tmp_path: Path) -> None:
     """A damaged log of our own is a store that answers: intact entries are shown, damage is a warning, verify exits 5."""
@@ -128,6 +126,7 @@ def test_records_that_follow_no_format_are_counted(tmp_path: Path) -> None:
     assert run("list", "--store", str(tmp_path / "store.db"), "--json").envelope["page"]["total"] == 3
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("form", ["codex", "ctxmgr"])
 def test_a_huge_output_of_wide_characters_is_shortened(form: str, tmp_path: Path) -> None:
     """An output that fits a line of the source but not one of ours is kept by size, hash and beginning; no call is lost."""
@@ -197,6 +196,7 @@ ODD_TIMES: list[list[str | None]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("times", ODD_TIMES, ids=["none", "backwards", "words", "empty", "extreme"])
 def test_odd_clocks_change_no_order(times: list[str | None], tmp_path: Path) -> None:
     """Missing, backward and impossible times leave the order of the log as it is; every command still answers."""
@@ -221,7 +221,7 @@ HOSTILE_NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", HOSTILE_NAMES, ids=range(len(HOSTILE_NAMES)))
 def test_any_name_is_a_session_and_never_a_path(name: str, tmp_path: Path) -> None:
     """A session of any name is recorded, found by that very name, and makes no file but the store's own."""

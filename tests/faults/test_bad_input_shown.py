@@ -113,7 +113,7 @@ def _clean(ran: Ran) -> None:
     assert not re.search("[\u0300-\u036f]{9}", ran.out + ran.err)
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("command", COMMANDS, ids=[" ".join(command[:2])[:20] for command in COMMANDS])
 @pytest.mark.parametrize("form", ["table", "md"])
 def test_no_command_shows_a_steering_character(command: tuple[str, ...], form: str) -> None:
@@ -128,7 +128,7 @@ def test_no_command_shows_a_steering_character(command: tuple[str, ...], form: s
     _clean(ran)
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("command", COMMANDS, ids=[" ".join(command[:2])[:20] for command in COMMANDS])
 @pytest.mark.parametrize("form", ["json", "ndjson"])
 def test_json_of_hostile_text_is_plain_ascii(command: tuple[str, ...], form: str) -> None:
@@ -152,7 +152,6 @@ def test_chosen_fields_are_filtered_too(fields: str) -> None:
     _clean(ran)
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("command", ERRORS, ids=[command[0][:8] + command[-2][:8] for command in [(c[0], *c) for c in ERRORS]])
 def test_errors_that_name_hostile_text_are_filtered(command: tuple[str, ...]) -> None:
     """An error that names what was given names it filtered, as a line for people and as JSON; nothing goes to stdout else."""

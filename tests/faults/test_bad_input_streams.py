@@ -92,7 +92,7 @@ def test_a_huge_line_on_stdin_needs_no_memory(tmp_path: Path) -> None:
     assert run("list", "--json", "--store", str(tmp_path / "store.db")).envelope["page"]["total"] == 1
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "arguments", [("list",), ("trace", "--json"), ("export", "--all-sessions"), ("schema", "record"), ("--help",)]
 )
@@ -104,7 +104,7 @@ def test_a_full_device_as_output(arguments: tuple[str, ...]) -> None:
     assert (ran.code, ran.err) == (5, "ctxmgr: can't write the output: no space left\n")
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "arguments", [("list",), ("export", "--all-sessions"), ("detect", "--all-sessions", "--exit-zero"), ("--help",)]
 )
@@ -132,6 +132,7 @@ def test_a_reader_that_goes_away_does_not_change_a_verdict() -> None:
         assert process("detect", "-s", "looping", out=gone).code == 10
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("stream", [0, 1, 2])
 def test_a_closed_stream(stream: int, history: Path) -> None:
     """A command whose stdin, stdout or stderr is closed does its work; no file takes the closed stream's place."""
@@ -164,7 +165,7 @@ ODD = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("env", ODD, ids=[" ".join(f"{name}={value}" for name, value in env.items()) for env in ODD])
 def test_odd_terminals_and_locales(env: dict[str, str]) -> None:
     """No locale, encoding, width or terminal changes the data, adds colour to a pipe, or ends in a fault."""
@@ -266,7 +267,7 @@ def _no_bigger_than(size: int) -> Callable[[], None]:
     return limit
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("suffix", ["db", "jsonl"])
 @pytest.mark.parametrize("size", [0, 60_000])
 def test_files_that_may_not_grow(suffix: str, size: int, tmp_path: Path) -> None:

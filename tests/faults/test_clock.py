@@ -40,7 +40,7 @@ def _record(path: Path, clock: tuple[float, ...], patch: pytest.MonkeyPatch) -> 
     return 5 * len(clock)
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("clock", CLOCKS.values(), ids=CLOCKS)
 @pytest.mark.parametrize("name", ["history.jsonl", "history.db"])
 def test_a_jump_of_the_clock_while_recording(

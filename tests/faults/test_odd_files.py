@@ -92,6 +92,7 @@ LINE = b"".join(json.dumps(_entry(number)).encode() + b"\n" for number in (0, 1)
 BEHIND = b"".join(json.dumps(_entry(number)).encode() + b"\n" for number in (2, 3))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("torn", [b"", b'{"v":1,"kind":"en'], ids=["NULs alone", "a torn record and NULs"])
 def test_a_hole_is_passed_over_and_not_read(torn: bytes, tmp_path: Path) -> None:
     """What lies before and behind a hole is read, the hole is told as damage, and its gigabytes are not read."""

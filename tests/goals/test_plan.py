@@ -132,7 +132,6 @@ def test_json_is_yaml_and_the_text_tells_without_an_ending() -> None:
     assert _plan("tasks: [a]\n", "-").tasks == (PlannedTask(title="a"),)
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("data", "name", "why"),
     [

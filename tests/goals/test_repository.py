@@ -80,6 +80,7 @@ def test_a_fresh_process_replays_a_bounded_tail(tmp_path: Path) -> None:
     assert 0 < fresh._repository.replayed < LAG  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("H-flat")
 def test_the_state_does_not_grow_with_the_actions() -> None:
     """After 3,000 actions with large arguments and results the state is as large as after 300, and within bounds."""

@@ -100,6 +100,7 @@ def test_a_kill_at_every_call(tmp_path: Path, change: Callable[[Goals], object],
         assert seen == {True, False}
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("H-resume")
 def test_a_kill_while_a_goal_begins(tmp_path: Path) -> None:
     """A goal whose beginning was killed is there, or is not; beginning it again leads to the same goal."""

@@ -10,6 +10,7 @@ from ctxmgr import cli
 from tests.golden.golden import GOLDEN, answer, commands, names
 
 
+@pytest.mark.cases(20)
 @pytest.mark.parametrize("name", sorted(names()))
 def test_the_json_of_a_command_is_pinned(name: str) -> None:
     """A command's exit code and the bytes of its envelope are the golden ones; nothing is said beside them."""

@@ -141,7 +141,7 @@ def test_progress_before_the_end_that_is_looked_at(store: Store, monkeypatch: py
     agree(store, "long")
 
 
-@pytest.mark.parametrize("each", [3, pytest.param(1, marks=pytest.mark.slow)], ids=["each third", "all"])
+@pytest.mark.parametrize("each", [9, pytest.param(1, marks=pytest.mark.slow)], ids=["each ninth", "all"])
 def test_all_agree_on_real_logs(tmp_path: Path, each: int) -> None:
     """On every log among the fixtures, now and at the end of the log."""
     store = open_store(str(tmp_path / "logs.db"), create=True)

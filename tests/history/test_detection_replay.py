@@ -102,6 +102,7 @@ def lose(monkeypatch: pytest.MonkeyPatch, stretches: int) -> None:
     monkeypatch.setattr(detection, "run_in_second_process", begin)
 
 
+@pytest.mark.cases(1)
 def test_a_second_process_tells_what_one_would(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every observation is the same in every field, and nothing is read here."""
     wanted = expected(store)

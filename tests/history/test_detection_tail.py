@@ -72,7 +72,6 @@ def loop(session: str, start: int, rounds: int, period: int, *, agent: str = "co
     return records
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("error", [False, True])
 @pytest.mark.parametrize("period", [1, 2, 5, 12])
 @pytest.mark.parametrize("rounds", [3, 7, 30])

@@ -46,7 +46,6 @@ KNOWN_OF_CODEX = {
 }  # fmt: skip
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize(("path", "truth"), [pytest.param(*one, id=one[0].name[:24]) for one in truths()])
 def test_every_recorded_log_is_counted_exactly(path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """The report of a file equals what is known of it in every figure: calls, failures, messages, tokens."""
@@ -277,7 +276,6 @@ ingest.import_logs(open_store(sys.argv[2], create=True), [Path(sys.argv[1])], ho
 """
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("after", [60, 377])
 def test_a_killed_import_is_simply_run_again(store_path: Path, tmp_path: Path, after: int) -> None:
     """An import killed at any record leaves whole sessions; the next run ends in the very store of an undisturbed one."""

@@ -110,6 +110,7 @@ def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compared:
     return run
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("together", [100, 5_000, 1 << 20])
 @pytest.mark.parametrize("before", [(), b.steps("s", ["Bash:ls"])], ids=["empty", "not empty"])
 def test_an_ordinary_log_is_stored_alike(both: Compared, together: int, before: Sequence[Any]) -> None:
@@ -135,7 +136,7 @@ def test_secrets_are_masked_alike(both: Compared, masked: bool) -> None:
     assert ("hunter2" in "".join(fast["record"])) is not masked
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("trust", [True, False])
 @pytest.mark.parametrize("first", range(0, len(_STORABLE), 64))
 def test_hostile_lines_are_stored_alike(both: Compared, first: int, trust: bool) -> None:
@@ -186,7 +187,7 @@ def test_any_log_is_stored_alike(both: Compared, data: st.DataObject) -> None:
     assert fast == slow
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("at", [4, 6, 17])
 def test_a_killed_import_in_blocks_is_simply_run_again(both: Compared, tmp_path: Path, at: int) -> None:
     """What was committed stays, a beginning of the log; run again, the rest is added."""

@@ -62,6 +62,7 @@ def shipped(path: Path, target: str) -> Shipper:
     return shipper
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["run.jsonl", "run.db"])
 def test_every_record_arrives_once_and_in_order(tmp_path: Path, target: str, name: str) -> None:
     """A log and a database are shipped whole; again, nothing is added; what is recorded later follows."""
@@ -76,6 +77,7 @@ def test_every_record_arrives_once_and_in_order(tmp_path: Path, target: str, nam
     assert held(target) == records
 
 
+@pytest.mark.cases(1)
 def test_without_any_note_nothing_is_doubled(tmp_path: Path, target: str) -> None:
     """Where the note of the last run is gone all is sent again, and all of it is known."""
     records = recorded(tmp_path / "run.jsonl", 300)
@@ -175,6 +177,7 @@ def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(request.getfixturevalue("server_url") if request.param == "postgresql" else tmp_path / "shared.db")
 
 
+@pytest.mark.cases(1)
 def test_a_log_whose_sessions_were_archived_is_not_sent_again(
     any_store: str, archived: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +187,7 @@ def test_a_log_whose_sessions_were_archived_is_not_sent_again(
     assert (progress.added, progress.archived, progress.refused, progress.lag) == (9, 0, 0, 0)
 
 
+@pytest.mark.cases(1)
 def test_a_log_that_is_sent_again_is_known_to_be_archived(any_store: str, archived: tuple[Path, str]) -> None:
     """Without the note all is sent again, once: what is in the archive is counted with its place; what was not is added."""
     log, archive = archived
@@ -196,6 +200,7 @@ def test_a_log_that_is_sent_again_is_known_to_be_archived(any_store: str, archiv
         assert (progress.added, progress.archived, progress.archive, progress.refused) == (1, 9, archive, 0)
 
 
+@pytest.mark.cases(1)
 def test_what_an_archived_session_gets_later_is_told_as_refused(any_store: str, archived: tuple[Path, str]) -> None:
     """A record behind those that were shipped is in no archive: it is counted once, and the reason names the place."""
     log, archive = archived
@@ -207,6 +212,7 @@ def test_what_an_archived_session_gets_later_is_told_as_refused(any_store: str, 
         assert f"session 'old' was archived in {archive}" in str(progress.refusal)
 
 
+@pytest.mark.cases(1)
 def test_what_an_archived_session_got_later_arrives_once_it_is_restored(any_store: str, archived: tuple[Path, str]) -> None:
     """After `store restore` the refused record is shipped, and nothing counts as refused any more."""
     log, archive = archived
@@ -356,7 +362,7 @@ class _Flaky:
         return done
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_what_fails_is_tried_again_until_it_arrives(
     tmp_path: Path, target: str, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -385,6 +391,7 @@ def test_what_fails_is_tried_again_until_it_arrives(
     assert told[-1] is None
 
 
+@pytest.mark.cases(1)
 def test_that_it_goes_on_is_told_before_all_is_shipped(tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an outage the first batch that is taken ends it: whoever watches need not wait for what was left behind."""
     recorded(tmp_path / "run.jsonl", 600)

@@ -86,7 +86,6 @@ def test_answer_cache_are_those_of_a_judgement_over_all_fixtures(tmp_path: Path,
         assert judged == []
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("words", ["sessions", "sessions --stuck", "detect --all-sessions", "detect -s stuck"])
 @pytest.mark.parametrize("form", ["json", "ndjson", "table"])
 def test_a_command_says_the_same_of_what_is_kept(words: str, form: str, place: Path, judged: list[str]) -> None:
@@ -201,6 +200,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("harm", ["garbage", "flip", "value", "empty"])
 def test_what_is_damaged_is_ignored(harm: str, place: Path, cache: Path, judged: list[str]) -> None:
     """Whatever happens to the file, the answers are those of a judgement, and are kept again."""

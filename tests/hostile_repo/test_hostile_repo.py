@@ -184,6 +184,7 @@ def test_all_commands_are_tried() -> None:
     assert {words[0] for words in LINES} == set(COMMANDS)
 
 
+@pytest.mark.slow
 def test_the_tracer_sees_what_it_looks_for(machine: Machine) -> None:
     """A program, a file outside and a connection are each logged, and a file outside is seen by comparing too."""
     before = _contents(machine.outside)
@@ -212,6 +213,7 @@ def test_a_checkout_gets_nothing(world: str, machine: Machine) -> None:
     ] == []
 
 
+@pytest.mark.slow
 def test_what_the_user_grants_is_done(machine: Machine) -> None:
     """The same checkout, trusted: its commands run and its store is used, so that the tests above could have failed."""
     WORLDS["settings"](machine.checkout, machine.outside)

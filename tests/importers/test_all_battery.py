@@ -125,7 +125,6 @@ def test_reading_twice_yields_the_same_bytes(importer: Importer, path: Path, tru
     assert [encode(record) for record in read(importer, path)[0]] == [encode(record) for record in read(importer, path)[0]]
 
 
-@pytest.mark.every(3)
 @each_text
 def test_a_shorter_form_yields_nothing_else(importer: Importer, path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """A log that grows yields the records again that it yielded before, and more."""
@@ -172,7 +171,6 @@ def _lists(value: Any) -> Iterator[list[Any]]:
         yield from _lists(each)
 
 
-@pytest.mark.every(3)
 @each_text
 def test_a_torn_log_keeps_what_is_whole(importer: Importer, path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """Cut anywhere, a log yields valid records, reports the damage, and no call is made up out of fragments."""
@@ -188,7 +186,6 @@ def test_a_torn_log_keeps_what_is_whole(importer: Importer, path: Path, truth: d
         assert data[end - 1 : end] in b"\n" or data[end : end + 1] in b"\n" or any(count.damaged for count in counts)
 
 
-@pytest.mark.every(11)
 @each_sample
 def test_no_damaged_bytes_raise(importer: Importer, path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """Random bytes over a real log never stop the reading, and never make a record that is none."""
@@ -206,7 +203,6 @@ def test_no_damaged_bytes_raise(importer: Importer, path: Path, truth: dict[str,
             read(importer, odd)
 
 
-@pytest.mark.every(5)
 @each_text
 def test_no_odd_value_in_any_field_raises(importer: Importer, path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """Whatever stands in a field, reading goes on and every record that comes out is a valid one."""
@@ -240,7 +236,6 @@ def _spoiled(value: Any, chance: random.Random, depth: int = 0) -> Any:
     return chance.choice(ODD)
 
 
-@pytest.mark.every(5)
 @each_text
 def test_a_compressed_log_reads_as_the_plain_one(importer: Importer, path: Path, truth: dict[str, Any], tmp_path: Path) -> None:
     """The records do not change by a byte, so nothing is imported twice."""

@@ -127,7 +127,6 @@ def _told(importer: Importer, scratch: Path) -> Counter[str]:
     return found
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("importer", IMPORTERS, ids=lambda importer: importer.name)
 def test_a_format_tells_what_it_is_said_to_tell(importer: Importer, tmp_path: Path) -> None:
     """A yes is seen in some sample, or in an early form of one; a no in none."""

@@ -92,7 +92,7 @@ def test_a_first_line_of_megabytes_does_not_cost_those_behind_it(end: str, tmp_p
     assert not told
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("torn", ["x,", "{x},", '{"a" 1},', '{"a":"', '["a":1],', '{"b":1,{"c":x'])
 def test_tears_cost_linear_time(tmp_path: Path, torn: str) -> None:
     """A hostile document may be torn behind every element."""

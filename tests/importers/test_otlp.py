@@ -42,7 +42,7 @@ def test_a_span_is_of_the_nearest_agent_above_it() -> None:
     assert sorted(entry["agent"] for entry in entries.values()) == ["boss", "worker", "worker"]
 
 
-@pytest.mark.every(7)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("agents", [("",), ("a",), ("a", "b")])
 @pytest.mark.parametrize("operation", ["execute_tool", "invoke_agent", "chat"])
 @pytest.mark.parametrize("later_first", [True, False])
@@ -55,6 +55,7 @@ def test_a_chain_of_spans_costs_linear_time(agents: tuple[str, ...], operation: 
     assert grows_linearly(work, 400)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("turned", [True, False])
 def test_agents_that_start_each_other_are_no_recursion(turned: bool) -> None:
     """Thousands of agents each started by the one before it, or two in a circle."""

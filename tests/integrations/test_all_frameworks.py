@@ -181,6 +181,7 @@ def test_openai_agents_are_handed_the_continuation_with_the_next_input(fails: bo
     assert model.calls == 4
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("LV-frameworks")
 @pytest.mark.parametrize("kind", ["text", "object", "retry"])
 def test_pydantic_ai_hands_the_continuation_over_behind_a_result(kind: str) -> None:

@@ -94,6 +94,7 @@ def test_the_word_of_a_person_ends_it(tmp_path: Path) -> None:
     assert hooked("claude-code", batch(calls[3], log)) == SILENT
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("LV-ladder")
 def test_the_ladder_ends_with_a_person(tmp_path: Path) -> None:
     """Told, then refused once, then refused for good while the user's own command calls somebody; a person lifts it."""
@@ -135,6 +136,7 @@ def _wait_for(path: Path) -> None:
     subprocess.run([sys.executable, "-c", waiting, path], check=True, timeout=60)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "text",
     [
@@ -204,7 +206,6 @@ BULKY = ("huge", "larger")
 """Read the same way for every client."""
 
 
-@pytest.mark.every(3)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize(
     ("client", "name"),
@@ -218,7 +219,7 @@ def test_whatever_it_is_fed_it_ends_well_and_says_nothing(client: str, name: str
     assert hooked(client, GARBAGE[name]) == SILENT
 
 
-@pytest.mark.every(2)
+@pytest.mark.cases(1)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize(
     "log", ["", "/nonexistent/s.jsonl", "/dev/zero", "/dev/tty", "\0", "/proc/self/mem", "/etc", "a" * 9000]
@@ -232,6 +233,7 @@ def test_a_log_that_can_not_be_read_is_no_fault(log: str, tmp_path: Path) -> Non
         assert hooked("claude-code", {**event, "transcript_path": log}) == SILENT
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize("state", ["a file", "locked", "read-only", "full"])
 def test_a_state_that_can_not_be_kept_is_no_fault(state: str, tmp_path: Path) -> None:
@@ -268,7 +270,7 @@ def test_a_package_that_was_removed_leaves_hooks_that_do_nothing(tmp_path: Path)
     assert (ran.returncode, ran.stdout, ran.stderr) == SILENT
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize(
     ("text", "why"),

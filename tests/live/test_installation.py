@@ -83,7 +83,6 @@ def _read(text: str) -> Any:
     return json.loads(blank_comments(text).removeprefix("\ufeff")) if text.strip() else {}
 
 
-@pytest.mark.every(3)
 @pytest.mark.requirement("LV-install")
 @pytest.mark.parametrize("name", SHARED)
 @pytest.mark.parametrize("shape", [*SHAPES, *COMMENTED])

@@ -96,6 +96,7 @@ def test_an_export_is_answered_when_it_is_recorded() -> None:
     assert taken == [json.loads(EXPORT)] * 4
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("path", "body", "headers", "status", "words"),
     [

@@ -67,6 +67,7 @@ def test_pieces_in_their_order_record_what_the_file_holds(log: Path, store: Stor
     assert told(recorded(store, pieces(log))) == of_file(log)
 
 
+@pytest.mark.cases(1)
 @each_log
 def test_pieces_in_any_order_record_the_same_calls(log: Path, tmp_path: Path) -> None:
     """A call is told of once, whether the model's request or its execution arrives first, and so is each saying."""

@@ -19,7 +19,7 @@ from ctxmgr.errors import Busy
 from ctxmgr.live.event_answer import WATCH
 from ctxmgr.live.installation import hook_command
 from ctxmgr.live.watcher import INTERRUPT, HookedSessions, only_watcher
-from tests.cli.console import process
+from tests.cli.console import process, run
 from tests.live.scene import SILENT, batch, hooked, settings, write_log
 
 NOW = 1_800_000_000.0
@@ -152,8 +152,8 @@ def test_a_wait_is_imported_with_its_session_once(tmp_path: Path) -> None:
         if grows:
             with log.open("a") as stream:
                 stream.write("\n")
-        assert process("import", str(log), "--store", store).code == 0
-    records = [json.loads(line) for line in process("export", "--store", store).out.splitlines()]
+        assert run("import", str(log), "--store", store).code == 0
+    records = [json.loads(line) for line in run("export", "--store", store).out.splitlines()]
 
     assert len({row["session"] for row in records}) == 1
     assert [row["type"] for row in records if row["kind"] == "event"].count("waiting") == 1
@@ -193,6 +193,7 @@ def test_a_file_that_makes_no_sense_is_passed_over(content: bytes) -> None:
     assert _sessions().tick() == []
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("log", ["/nonexistent/s.jsonl", "/dev/zero", "\0", "/etc", "relative"])
 def test_a_log_that_can_not_be_read_is_passed_over(log: str, tmp_path: Path) -> None:
     """The path comes from the client's event; the other sessions are watched all the same."""

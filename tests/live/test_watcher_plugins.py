@@ -105,8 +105,8 @@ def test_a_silence_that_makes_no_sense_is_no_fault(calls: object) -> None:
     assert said == SILENT or json.loads(said.out)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.requirement("LV-hang")
-@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("name", "step"), [("pi", "hangs"), ("pi", "moves"), ("opencode", "hangs"), ("opencode", "moves"), ("opencode", "waits")]
 )

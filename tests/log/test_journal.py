@@ -105,6 +105,7 @@ def test_a_record_that_is_no_json_writes_nothing(tmp_path: Path) -> None:
     assert path.stat().st_size == 0
 
 
+@pytest.mark.slow
 def test_a_record_just_within_the_limit_can_be_read(tmp_path: Path) -> None:
     """What an append accepts, a reader accepts, sum included; one byte more is refused."""
     path = tmp_path / "a.jsonl"

@@ -121,6 +121,7 @@ def test_hostile_text_costs_linear_time(unit: str) -> None:
     assert took(160_000) <= 40 * took(20_000) + 0.05
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("prefix", ["", "M", "N" + "A" * 20])
 def test_text_that_slows_the_patterns_down_is_masked_alike(prefix: str) -> None:
     """On the units of the growth bench, alone and in pairs, the masks find the same with the sieves as without them."""

@@ -83,7 +83,6 @@ def test_a_missing_log_is_not_found(tmp_path: Path) -> None:
         list(read(tmp_path / "none.jsonl"))
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("sealed", [True, False])
 @pytest.mark.parametrize(
     ("shape", "kept"),
@@ -152,7 +151,7 @@ def test_a_record_glued_to_a_torn_one_is_found(tmp_path: Path, sealed: bool) -> 
     assert len(left_out) == (0 if sealed else 7), left_out
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("place", ["text", "object", "list", "text in text"])
 def test_recorded_content_never_becomes_a_record(tmp_path: Path, place: str) -> None:
     """A copied record inside a record is content, wherever the outer record is torn."""

@@ -373,6 +373,7 @@ def test_it_speaks_over_stdin_and_survives_garbage(store: str) -> None:
     assert all(answers[name]["result"]["isError"] for name in ("11", "12", "14"))
 
 
+@pytest.mark.slow
 def test_what_is_no_request_is_answered(store: str) -> None:
     """A line that is no JSON, or no message of JSON-RPC, gets an error with its id where it has one; a blank line gets none."""
     lines = (
@@ -392,6 +393,7 @@ def test_what_is_no_request_is_answered(store: str) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [

@@ -167,7 +167,6 @@ class MemoryBattery:
         assert len(moved.recall(asked).episodes) == 2
         target.close()
 
-    @pytest.mark.every(5)
     @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
     def test_hostile_text_is_only_text(self, memory: Memory, store: Store, text: str) -> None:
         """Text of any kind is kept to the letter, recalled by its words or by itself, and changes nothing else."""

@@ -52,6 +52,7 @@ def test_an_attempt_counts_once_somebody_went_on(store: Store) -> None:
         again(store)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "options",
     [{"to": "coder"}, {"diff": True}, {"to": "coder", "diff": True}],
@@ -74,6 +75,7 @@ def test_what_does_not_decide_the_answer_is_no_part_of_the_question(store: Store
     assert recover(store, force=True, model={"seconds": 9}).id == recover(store).id
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("type_", ["stuck", "heartbeat"])
 def test_signs_of_life_are_no_going_on(store: Store, type_: str) -> None:
     """A heartbeat, and what the stuck handler writes down, do not make another attempt."""

@@ -155,6 +155,7 @@ def test_one_append(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     assert appended == [5]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("AC-2")
 @pytest.mark.parametrize("plan", ["recover", "request"])
 def test_a_plan_writes_nothing(store_path: Path, plan: str) -> None:

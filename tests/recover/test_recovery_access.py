@@ -46,6 +46,7 @@ STORIES: dict[str, list[Record]] = {
 }
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("R-16")
 @pytest.mark.parametrize("case", sorted(STORIES))
 def test_what_a_recovery_writes_down_is_seen_by_who_sees_what_it_rests_on(store_path: Path, case: str) -> None:

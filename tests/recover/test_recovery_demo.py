@@ -33,6 +33,7 @@ def log(folder: Path, start: str) -> Path:
     return next(path for path in sorted(folder.iterdir()) if path.name.startswith(start) and path.is_file())
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("US8-3", "US8-4")
 @pytest.mark.parametrize(("folder", "start"), [(CLAUDE, "7e999fd2"), (CODEX, "rollout-2026-11-21T23-04-15")])
 def test_the_circle(tmp_path: Path, folder: Path, start: str) -> None:
@@ -47,6 +48,7 @@ def test_the_circle(tmp_path: Path, folder: Path, start: str) -> None:
     assert "@11" in found.context.summary
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("folder", "start"), [(CLAUDE, "b62baaaa"), (CODEX, "rollout-2026-11-21T23-05-36")])
 def test_the_repetition(tmp_path: Path, folder: Path, start: str) -> None:
     """A command that fails for want of a file leads to that file."""

@@ -86,7 +86,7 @@ def told(found: Continuation) -> list[str]:
     return [*texts, *(lead.basis for lead in found.alternatives), *(step.outcome for step in found.do_not_repeat)]
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.requirement("SC-012")
 @pytest.mark.parametrize("name", sorted(ORDERS))
 def test_recorded_text_is_only_quoted(name: str) -> None:

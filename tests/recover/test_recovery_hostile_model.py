@@ -35,6 +35,7 @@ def test_no_outcome_is_invalid(part: int) -> None:
     assert len({each.ended for each in outcomes if each.ended.startswith("fallback")}) >= 3
 
 
+@pytest.mark.slow
 def test_a_run_can_be_repeated() -> None:
     """A seed and a number make the same run again, deed by deed, and its delimiters are new nevertheless."""
     first, second = run(SEED, 11), run(SEED, 11)

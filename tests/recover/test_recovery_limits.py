@@ -71,7 +71,6 @@ def test_a_lease_survives_reopening(store_path: Path) -> None:
     second.close()
 
 
-@pytest.mark.every(5)
 @pytest.mark.requirement("R-11")
 @pytest.mark.parametrize(
     ("later", "refused"),
@@ -95,6 +94,7 @@ def test_a_lease_ends_by_itself(clocked: Store, monkeypatch: pytest.MonkeyPatch,
         assert recover(clocked).target == "coder"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("seconds", "taken"), [(None, 55.0), (200.0, 210.0), (600.0, 599.0)])
 def test_a_lease_lasts_as_long_as_a_slow_model_may(
     clocked: Store, monkeypatch: pytest.MonkeyPatch, seconds: float | None, taken: float
@@ -158,6 +158,7 @@ def test_attempts_survive_reopening(store_path: Path) -> None:
     opened.close()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("EC-3", "R-11")
 @pytest.mark.parametrize("turn", [0, 1, 2])
 def test_a_loop_that_comes_back_is_the_same_loop(store: Store, turn: int) -> None:

@@ -53,7 +53,6 @@ def _input(action: str, given: str) -> Any:
     return {"command" if action == "Bash" else "file_path" if action in ("Read", "Write", "Edit") else "name": given}
 
 
-@pytest.mark.every(3)
 @pytest.mark.requirement("FR-017", "FR-018")
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_who_continues(store: Store, case: dict[str, Any]) -> None:

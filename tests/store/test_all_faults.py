@@ -78,7 +78,7 @@ def test_a_full_database_refuses_and_recovers(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("room", [0, 1, 700, 20_000])
 def test_a_file_that_may_not_grow(store: Store, store_path: Path, room: int) -> None:
     """When the system refuses to let the file grow, appends fail as storage errors, whole, and go on once it may grow."""
@@ -324,6 +324,7 @@ def test_an_altered_body_is_damage_not_a_crash(tmp_path: Path, body: str) -> Non
     store.close()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("made", ["an empty file", "a database without tables"])
 def test_a_store_whose_maker_was_killed_reads_as_empty(tmp_path: Path, made: str) -> None:
     """Before the tables of a new store are made, every reading question is answered as by an empty one; then it is written."""

@@ -65,7 +65,6 @@ def _every_kind(text: str, other: str = "s") -> list[Record]:
     ]  # fmt: skip
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS)
 def test_odd_text_survives_in_every_field(store: Store, text: str) -> None:
     """Text of any kind in any field of any record comes back to the letter, also after the store is opened anew."""
@@ -79,7 +78,6 @@ def test_odd_text_survives_in_every_field(store: Store, text: str) -> None:
     again.close()
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS)
 def test_odd_text_is_shown_to_the_letter(store: Store, text: str) -> None:
     """The views of an entry, its notes and its events hold odd text unchanged, and search finds it in each."""
@@ -96,7 +94,6 @@ def test_odd_text_is_shown_to_the_letter(store: Store, text: str) -> None:
     }
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("value", _odd_values(), ids=lambda value: repr(value)[:24])
 def test_odd_values_survive(store: Store, value: Any) -> None:
     """Numbers beyond 64 bits, floats at their edges and empty containers come back with value and type."""
@@ -107,7 +104,6 @@ def test_odd_values_survive(store: Store, value: Any) -> None:
     assert repr(view.output) == repr({"nested": [value]})
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS)
 @pytest.mark.parametrize("other", ["history.db", "history.jsonl"])
 def test_export_and_import_lose_nothing(store: Store, tmp_path: Path, other: str, text: str) -> None:

@@ -72,6 +72,7 @@ def test_verifying_removes_an_index_that_contradicts_itself(log: Path) -> None:
     assert _numbers(log) == list(range(COUNT))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("within", [False, True], ids=["alone", "in a transaction"])
 def test_an_index_whose_disk_is_full_goes_on_in_memory(within: bool, log: Path) -> None:
     """With a record in its log an append has succeeded; what is read back is there, although the index can't hold it."""

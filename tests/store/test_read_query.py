@@ -96,7 +96,6 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("query", REFUSED)
 def test_nothing_but_reading_is_possible(reader: ReadQuery, query: str) -> None:
     """Each is refused with words of ours; afterwards the history is as it was, and can be asked."""
@@ -107,7 +106,6 @@ def test_nothing_but_reading_is_possible(reader: ReadQuery, query: str) -> None:
     assert _asked(reader, "SELECT count(*) FROM entries").rows == [(3,)]
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("query", REFUSED)
 def test_no_file_is_changed_or_made(query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused query leaves the bytes of the database, and the folder, as they are."""

@@ -164,7 +164,6 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("query", REFUSED)
 def test_nothing_but_reading_is_possible(reader: ServerReadQuery, admin: psycopg.Connection[Any], query: str) -> None:
     """Each is refused with words of ours, and changes nothing; the store can be asked and written afterwards."""
@@ -214,6 +213,7 @@ def _one_part(query: str) -> Iterator[tuple[str, str]]:
     yield "other", query
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("role", ["alice", "eve"])
 def test_a_team_s_query_sees_that_team_alone(divided: Divided, monkeypatch: pytest.MonkeyPatch, role: str) -> None:
     """Neither the views nor the tables behind them tell anything of another team, with whatever setting."""
@@ -240,6 +240,7 @@ HARMLESS = {
 }  # fmt: skip
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("what", HARMLESS)
 def test_what_keeps_a_writer_from_harm_is_the_server(divided: Divided, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """Without any look at its words a query of a writer does nothing but read what the role may read."""
@@ -321,6 +322,7 @@ def test_queries_share_the_connections_of_a_pooler_with_writers(pooled: str) -> 
         assert all(each.result() for each in done)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("how", ["kill", "terminate"])
 def test_who_is_killed_while_asking_blocks_no_pooler(pooled: str, admin: psycopg.Connection[Any], how: str) -> None:
     """The pooler drops the connection of a query whose client is gone; both that it has are there for the others."""

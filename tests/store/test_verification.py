@@ -273,6 +273,7 @@ def test_a_database_can_be_accepted(tmp_path: Path) -> None:
     _sound(place)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["run.db", "run.jsonl"])
 def test_two_processes_that_write_are_no_alarm(tmp_path: Path, name: str) -> None:
     """Whatever order their anchors are written in, a history of several writers is sound."""
@@ -348,7 +349,6 @@ def _changed(store: Store, *changes: str) -> list[str]:
     return [item.kind for item in store.examine().damaged]
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("change", "kinds"),
     [

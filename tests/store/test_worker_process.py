@@ -227,6 +227,7 @@ print(next(left))
     assert said == ("49999\n(0, 'item 0')\n", "", 0)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("isolated", [False, True])
 def test_the_package_is_the_same_there_and_nothing_is_printed(tmp_path: Path, isolated: bool) -> None:
     """From an archive, in an isolated interpreter and with another program in the way, the same modules are imported."""

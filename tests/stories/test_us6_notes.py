@@ -69,7 +69,6 @@ def test_notes_come_with_their_entries(store: Store, ask: Ask) -> None:
     assert ask(ShowRequest(index=4))["entry"]["notes"] == [note]
 
 
-@pytest.mark.every(5)
 @pytest.mark.requirement("FR-022", "FR-024", "N-tags")
 @pytest.mark.parametrize("tag", ["diagnostic", "routing", "exclusion", "inclusion", "minimization", "my own: tag!"])
 def test_notes_are_found_by_their_tags(store: Store, ask: Ask, tag: str) -> None:

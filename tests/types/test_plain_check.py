@@ -80,7 +80,6 @@ def _outcome(shape: type[Shape], work: Any) -> tuple[str, Any]:
     return "taken", (repr({name: made.__dict__[name] for name in shape.model_fields}), made.model_fields_set)
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__qualname__)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())

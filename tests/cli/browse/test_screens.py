@@ -69,7 +69,7 @@ def timeline(app: Browser) -> TimelineScreen:
     return app.screen
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", SCREENS)
 def test_the_screens_show_what_is_kept(name: str) -> None:
     """Each screen of the demo run looks as in its file."""
@@ -173,6 +173,7 @@ def test_a_note_is_recorded(tmp_path: Path) -> None:
     assert [(note.content, note.indexes, note.author) for note in notes] == [("odd one", [1], "user")]
 
 
+@pytest.mark.slow
 def test_a_note_beside_another_agents_log_says_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another agent's log is only read: the refusal and the way around it are told."""
     monkeypatch.chdir(tmp_path)
@@ -207,6 +208,7 @@ def test_the_prompt_is_copied(tmp_path: Path) -> None:
     assert visit(make_history(tmp_path / "h.db"), healthy, session="healthy").clipboard == ""
 
 
+@pytest.mark.slow
 def test_a_running_session_is_followed(tmp_path: Path) -> None:
     """New entries appear, the cursor stays at the end, and the verdict changes with them."""
     log = tmp_path / "run.jsonl"
@@ -316,6 +318,7 @@ def test_what_comes_during_a_judgement_is_judged(tmp_path: Path, monkeypatch: py
     assert judged == ["looping"] * 2
 
 
+@pytest.mark.slow
 def test_hostile_content_is_only_shown(tmp_path: Path) -> None:
     """Escapes, markup and characters that turn text around are told by their codes on every screen."""
     records = b.steps("evil", ["Read:a -> b"])

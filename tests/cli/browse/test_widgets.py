@@ -110,6 +110,7 @@ def test_a_page_that_cannot_be_read_is_told() -> None:
     asyncio.run(walked())
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("keys", "answer"), [(["a", "enter"], "a"), (["space", "enter"], None), (["a", "escape"], None)])
 def test_a_question_gives_back_a_line_or_nothing(keys: list[str], answer: str | None) -> None:
     """Blanks alone and Escape are no answer."""

@@ -138,7 +138,6 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return _world(folder / "with", secret=True), _world(folder / "without", secret=False)
 
 
-@pytest.mark.every(11)
 @pytest.mark.parametrize("words", READS, ids=" ".join)
 @pytest.mark.parametrize("form", ["--json", None])
 @pytest.mark.requirement("R-16", "003-A5")

@@ -118,6 +118,7 @@ def test_a_folder_is_no_green_unless_all_of_it_was_read(folder: Path) -> None:
     assert run("detect", ".").code == 2
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("command", ["detect", "check"])
 def test_logs_under_odd_names_are_judged_and_all_else_is_named(command: str, folder: Path) -> None:
     """What a file is called decides nothing: a renamed log is read, and notes are told to be none."""
@@ -129,6 +130,7 @@ def test_logs_under_odd_names_are_judged_and_all_else_is_named(command: str, fol
     assert f"no logs: {folder}/notes.txt" in run(command, "./").err
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("command", ["detect", "check"])
 def test_what_sqlite_keeps_beside_a_store_is_part_of_it(command: str, folder: Path) -> None:
     """A folder is told of in the same words before and after its store was read, which leaves side files there."""

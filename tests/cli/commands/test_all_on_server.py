@@ -108,7 +108,6 @@ def test_every_command_answers_as_on_a_database(tmp_path: Path, server_url: str)
         assert there == here, command
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("command", SUMS)
 def test_sums_and_queries_answer_as_on_a_database(tmp_path: Path, server_url: str, command: tuple[str, ...]) -> None:
     """What is asked with SQL that both understand has the same answer, with code and words of refusal."""
@@ -122,6 +121,7 @@ def test_sums_and_queries_answer_as_on_a_database(tmp_path: Path, server_url: st
     assert (coded, there) == (code, here)
 
 
+@pytest.mark.slow
 def test_sums_and_queries_answer_the_same_behind_a_pooler(pooled: str, server_url: str) -> None:
     """A pooler that gives each transaction another connection changes no answer, no code and no word of refusal."""
     filled(pooled, odd="Odd")

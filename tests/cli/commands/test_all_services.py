@@ -168,6 +168,7 @@ def recorder(home: Home) -> Iterator[Recorder]:
         yield recorder
 
 
+@pytest.mark.slow
 def test_the_shipping_service_stops_and_goes_on(home: Home, recorder: Recorder, server_url: str) -> None:
     """Stopped while it ships it ends well; the next start brings the rest, and each record is there once."""
     unit, made = "ctxmgr-ship.service", 0

@@ -174,6 +174,7 @@ def ended(running: subprocess.Popen[str], number: int) -> Ran:
     return Ran(running.returncode, out, err)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_follows_ends_in_order(number: int, log: Path) -> None:
     """Ctrl-C and the signal of service managers end it with the answer, not with a trace; what came meanwhile is shipped."""
@@ -219,6 +220,7 @@ def _wait_until_caught(process_id: int) -> None:
     raise AssertionError("the signal is never handled")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_receiving_nothing_is_an_empty_answer(number: int) -> None:
     """It says where programs send to; ended by either signal it answers, with the store made and nothing in it."""

@@ -60,6 +60,7 @@ def test_assemble_as_a_script_calls_it() -> None:
     assert run("context", "assemble", "parser_developer", "--json").envelope["error"]["kind"] == "notFound"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("003-P8")
 @pytest.mark.parametrize("options", [(), ("--format", "yaml")])
 def test_a_pipe_gets_the_package(options: tuple[str, ...]) -> None:

@@ -22,6 +22,7 @@ MODEL = ("--model", "scripted", "--base-url", "http://127.0.0.1:9/v1")
 pytestmark = pytest.mark.usefixtures("project")
 
 
+@pytest.mark.cases(2)
 @pytest.mark.requirement("H-plan")
 @pytest.mark.parametrize(("typed", "started"), [(b"n\n", False), (b"\n", True), (b"y\n", True)])
 def test_a_person_is_asked(typed: bytes, started: bool, project: Path) -> None:

@@ -288,6 +288,7 @@ def test_shared_words_are_told_whole() -> None:
     assert all('"assertionerror"' not in basis for basis in shared)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "words", [["recover"], ["request", "--type", "introspect", "--from", "coder", "--reason", "why?", "--goal", "go on"]]
 )

@@ -46,6 +46,7 @@ def schema_of(name: str) -> dict[str, Any]:
     return run("schema", *name.split()).envelope["data"]["row"]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("name", "options"), ANSWERS, ids=[f"{name} {' '.join(options)}" for name, options in ANSWERS])
 def test_answers_follow_their_schema(name: str, options: tuple[str, ...], tmp_path: Path) -> None:
     """The data of every command's answer, and the envelope around it, follow the schemas that are printed for them."""

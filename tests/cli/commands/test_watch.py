@@ -313,6 +313,7 @@ def test_lines_are_filtered(capsys: pytest.CaptureFixture[str]) -> None:
     assert "2" in text
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_orderly_end(log: Path, number: int, code: int) -> None:
     """Ctrl-C and SIGTERM end the watch with their exit codes, what was told before is complete, and nothing is said."""

@@ -152,7 +152,6 @@ CALLED = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("form", ["--json", "--format=ndjson"])
 @pytest.mark.parametrize("text", [*ADDED, *REFUSED])
 def test_annotating_by_the_quick_path_is_annotating(text: str, form: str, both: Both) -> None:
@@ -230,7 +229,6 @@ STDIN = {
 }  # fmt: skip
 
 
-@pytest.mark.every(7)
 @pytest.mark.parametrize("store", ["history.db", "log.jsonl", "new/made.db", "new/made.jsonl"])
 @pytest.mark.parametrize("name", STDIN)
 def test_recording_by_the_quick_path_is_recording(name: str, store: str, both: Both) -> None:
@@ -240,7 +238,7 @@ def test_recording_by_the_quick_path_is_recording(name: str, store: str, both: B
     assert ended.was_quick
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("options", [
     "--session s", "-s s --json", "--trust-project --format ndjson", "--no-mask --json", "--mask --no-mask", "--agent x --json",
     "--format table", "--format ndjson", "--json --", "--store empty.db", "--store damaged.db --json", "--store damaged.db",

@@ -36,7 +36,6 @@ REFUSED = [
 """Command lines that the fast path itself refuses, or that end with a verdict."""
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("form", ["--json", "--format=ndjson", "--format json"])
 @pytest.mark.parametrize("text", [*QUICK, *REFUSED])
 def test_sessions_and_verdicts_are_those_of_typer(text: str, form: str) -> None:
@@ -48,6 +47,7 @@ def test_sessions_and_verdicts_are_those_of_typer(text: str, form: str) -> None:
     assert (ended.code == 0) == (text in QUICK)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("words", [("detect", "looping"), ("sessions",), ("list", "looping"), ("list", "nosuch")])
 def test_a_setting_that_is_left_out_is_told_once(words: tuple[str, ...], tmp_path: Path) -> None:
     """Where the quick path hands a command on, both read the settings: the warning is told by the one that answers."""

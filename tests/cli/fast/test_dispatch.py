@@ -63,7 +63,7 @@ CALLED = [
 """Command lines that are read by the table and answered by the function of the command, which writes nothing."""
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("text", HANDED)
 def test_what_the_quick_path_does_not_know_is_typers(text: str) -> None:
     """Help and faults of usage are handed on before anything is done."""
@@ -73,7 +73,6 @@ def test_what_the_quick_path_does_not_know_is_typers(text: str) -> None:
     assert not both(words).was_quick
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("text", CALLED)
 def test_a_command_is_the_same_whoever_reads_its_words(text: str) -> None:
     """A function that was called by the table's parser answers as when typer calls it: for people, and for programs."""

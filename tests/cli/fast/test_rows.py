@@ -61,7 +61,6 @@ REFUSED = [
 """Command lines that the fast path itself refuses, or that end with a verdict."""
 
 
-@pytest.mark.every(7)
 @pytest.mark.parametrize("form", ["--json", "--format=ndjson", "--format json"])
 @pytest.mark.parametrize("text", [*QUICK, *REFUSED])
 def test_the_quick_path_answers_as_typer_does(text: str, form: str) -> None:

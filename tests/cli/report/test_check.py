@@ -77,6 +77,7 @@ def test_one_of_several_named_logs_that_cannot_be_read_is_named(logs: Path, monk
     assert run("check", str(logs / "loop.jsonl")).code == 5
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("fail_on", "code"), [("loop", 10), ("hung", 11), ("loop,hung", 12), ("warn", 12), (" loop, warn", 12)]
 )
@@ -85,6 +86,7 @@ def test_only_what_is_named_fails(logs: Path, fail_on: str, code: int) -> None:
     assert run("check", str(logs), "--fail-on", fail_on).code == code
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("form", ["text", "md", "github"])
 def test_what_fail_on_leaves_out_is_not_called_healthy(logs: Path, form: str) -> None:
     """A stuck run that does not fail the check is counted as stuck, in every format."""

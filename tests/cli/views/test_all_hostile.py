@@ -154,7 +154,6 @@ def test_no_text_steers_the_terminal(name: str, terminal: bool) -> None:
     assert _allowed(text.replace("\t", "") if not terminal else text)
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("width", [20, 80, 200])
 def test_no_row_wraps(name: str, width: int) -> None:
@@ -183,7 +182,6 @@ def test_a_pipe_is_never_cut(name: str) -> None:
     assert "\x1b" not in text
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 @pytest.mark.parametrize("terminal", [True, False])

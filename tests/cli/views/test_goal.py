@@ -126,7 +126,6 @@ probes  pkg:✓  lint:?"""
     )
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("width", [20, 33, 44, 80, 200])
 @pytest.mark.parametrize("text", ["", HOSTILE, "短い名前 " * 9, "x" * 300])
 def test_the_tree_fits_every_width_whatever_is_in_it(width: int, text: str) -> None:

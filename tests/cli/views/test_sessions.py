@@ -92,6 +92,7 @@ def test_each_session_is_one_row_at_any_width(width: int) -> None:
     )
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("width", [80, 120])
 def test_people_see_it_on_their_terminal(width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``ctxmgr sessions`` asks the terminal for its width and judges every session; no recorded name reaches it as it is."""

@@ -94,7 +94,6 @@ def _checked(name: str, text: str, kind: str, counter: Counter) -> Summary:
     return made
 
 
-@pytest.mark.every(13)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_is_summarised_like_any_other(name: str, kind: str) -> None:

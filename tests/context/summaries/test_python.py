@@ -92,7 +92,6 @@ def test_a_summary_of_code_tells_of_the_implementation() -> None:
     assert made.text.endswith("    ...\n")
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("path", MODULES[::7], ids=lambda path: str(path.relative_to(ROOT)))
 def test_an_implementation_is_cut_anywhere(path: Path) -> None:
     """However few lines of each function are told, what is told is Python."""

@@ -68,7 +68,6 @@ def words_of(row: ErrorRow) -> str:
     return max(re.split(r"\{[^{}]*\}", row.meaning), key=len).strip()
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("row", [row for row in ROWS if row.fails], ids=lambda row: row.key[0])
 def test_a_row_answers_its_example(row: ErrorRow) -> None:
     """The row, and none before it, says what the example means, with every slot filled and within its bounds."""
@@ -96,7 +95,6 @@ BY_CLASS = {
 """Examples of which a class of failure knows more than the row: what it says is as true."""
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("row", [row for row in ROWS if row.fails], ids=lambda row: row.key[0])
 def test_no_class_says_something_else_of_an_example(row: ErrorRow) -> None:
     """Classes are asked before the table: one that takes the words of another failure for its own would say something false."""
@@ -206,7 +204,7 @@ def test_no_row_of_a_domain_answers_recorded_successes(tmp_path: Path) -> None:
     assert [(row.key, text) for text in texts for row in ROWS if row.match(text, text.casefold(), "./run-it")] == []
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("unit", UNITS)
 def test_hostile_text_costs_linear_time(unit: str) -> None:
     """Eight times the text behind the words of a row takes at most forty times as long, over all rows."""

@@ -285,6 +285,7 @@ def test_a_feed_gives_what_is_recorded_before_its_first_look(
         _until(lambda: bool(wanted) and seen == wanted)
 
 
+@pytest.mark.slow
 def test_a_feed_goes_on_behind_a_pooler(pooled: str, server_store: Store) -> None:
     """There it hears of nothing, and looks each second: every record is given once, whoever tells of it."""
     seen, wanted = list[str](), list[str]()

@@ -50,7 +50,6 @@ def _seven(session: str | None) -> dict[str, Shape]:
     }
 
 
-@pytest.mark.every(5)
 @pytest.mark.requirement("FR-013", "FR-026", "R-02")
 @pytest.mark.parametrize("named", ["alpha-1", "alpha", "a", "proc-a"])
 def test_every_tool_finds_its_session_by_id_prefix_or_process(store: Store, ask: Ask, named: str) -> None:
@@ -79,7 +78,6 @@ def test_without_a_name_the_latest_session_is_meant(store: Store, ask: Ask) -> N
     assert [row["session"] for row in ask(ListRequest(kind="all"))["rows"]] == ["beta-2", "beta-2"]
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("named", ["", "alpha-1 ", "ALPHA-1", "alpha_1", "alpha-1\0"])
 def test_an_unknown_session_is_not_found_by_any_tool(store: Store, ask: Ask, named: str) -> None:
     """A name that is no session, the empty one included, is not found, and nothing else is answered in its place."""
@@ -121,7 +119,6 @@ def test_an_entry_is_shown_by_index_id_or_prefix(store: Store, ask: Ask) -> None
     assert all(answer == shown[0] for answer in shown)
 
 
-@pytest.mark.every(5)
 @pytest.mark.requirement("US4-2", "R-05")
 @pytest.mark.parametrize("index", [4, -5, 999_999_999_999_999])
 def test_indexes_out_of_bounds(store: Store, ask: Ask, index: int) -> None:
@@ -143,7 +140,6 @@ def test_an_index_may_be_any_number(store: Store) -> None:
             show(store, ShowRequest(index=index))
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("name", ["s-e0000x", "S-E0000", "%", "' OR '1'='1"])
 def test_unknown_entry_ids(store: Store, ask: Ask, name: str) -> None:
     """An id that no entry of the session has is not found."""

@@ -85,7 +85,7 @@ LATE: dict[str, list[Record]] = {
 }  # fmt: skip
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("case", sorted(LATE))
 def test_what_comes_before_what_it_names_is_seen_when_that_has_come(store_path: Path, tmp_path: Path, case: str) -> None:
     """Written and looked at one by one, or at once, the answers are those of the history without the hidden."""
@@ -278,7 +278,7 @@ sys.stdout.write("done\\n")
 """Opens, writes, and reads back what it wrote, by turns with others."""
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("reached", [50, 250, 500])
 def test_a_kill_while_the_index_grows_leaves_it_as_it_was(store_path: Path, reached: int) -> None:
     """After a kill in the middle of catching up the next one goes on from where the last whole one ended."""

@@ -68,6 +68,7 @@ def test_a_note_that_appears_before_what_it_waits_for_is_settled(server_url: str
             assert (_ids(seen, "note"), seen.hidden) == (["n"], 1)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_what_was_archived_is_not_seen(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """A session that left the store leaves what agents see of it, to its last text; taken back it is as it was."""

@@ -84,7 +84,6 @@ FORBIDDEN: dict[str, list[Record]] = {
 }  # fmt: skip
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("case", sorted(ALLOWED))
 def test_what_may_be_written_is_written_and_seen(store_path: Path, case: str) -> None:
     """It is in the whole history, and in what the agent sees of it, when the call returns."""
@@ -97,7 +96,6 @@ def test_what_may_be_written_is_written_and_seen(store_path: Path, case: str) ->
         assert list(whole.sessions.records(None)) == [*STORY, *ALLOWED[case]]
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("case", sorted(FORBIDDEN))
 def test_what_may_not_be_written_is_denied_whole(store_path: Path, case: str) -> None:
     """It is denied with an error of its own kind, and not even what might be written is."""

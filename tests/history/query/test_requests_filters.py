@@ -97,7 +97,6 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "+".join(case))
 def test_filters_mean_the_same_through_every_door(store: Store, ask: Ask, case: dict[str, Any]) -> None:
     """The same filters give the same rows through library and command line, in list, trace and search."""

@@ -101,7 +101,6 @@ def test_walking_the_pages_shows_every_row_once(store: Store, ask: Ask, make: Ca
         assert seen == [_id(row) for row in whole[field]]
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize(("make", "field"), PAGED.values(), ids=PAGED)
 @pytest.mark.parametrize("offset", [14, 2**53])
 def test_an_offset_beyond_the_end_is_an_empty_page(

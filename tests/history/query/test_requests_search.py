@@ -68,7 +68,6 @@ def test_generated_queries_find_what_the_oracle_finds(words: list[str], query: s
     store.close()
 
 
-@pytest.mark.every(3)
 @pytest.mark.requirement("US3-4", "R-05")
 @pytest.mark.parametrize("query", ["", "\t\n", "\0 \0", "\u2003\u00a0\x0b"])
 def test_a_blank_query_is_refused(store: Store, ask: Ask, query: str) -> None:

@@ -35,6 +35,7 @@ def _thousand(store: Store) -> None:
     )
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("SC-005")
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 def test_a_thousand_entries_take_a_handful_of_statements(question: Callable[[Store], object]) -> None:
@@ -49,6 +50,7 @@ def test_a_thousand_entries_take_a_handful_of_statements(question: Callable[[Sto
     opened.close()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("SC-005")
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 def test_no_question_reads_a_whole_table_by_row(question: Callable[[Store], object]) -> None:

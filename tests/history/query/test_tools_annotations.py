@@ -145,7 +145,6 @@ def test_a_note_may_supersede_another(store: Store, ask: Ask) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.every(3)
 @pytest.mark.requirement("US6-2", "R-05")
 @pytest.mark.parametrize("content", ["", " ", "\n\t", "\u2003"])
 def test_a_note_needs_content(store: Store, ask: Ask, content: str) -> None:

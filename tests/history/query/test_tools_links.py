@@ -33,7 +33,6 @@ def test_links_are_resolved(store: Store, ask: Ask) -> None:
     assert _note(ask, other["id"])["note"]["links"] == [other["id"]]
 
 
-@pytest.mark.every(3)
 @pytest.mark.requirement("N-links")
 @pytest.mark.parametrize(
     ("link", "kind"),

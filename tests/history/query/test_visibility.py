@@ -65,7 +65,6 @@ def _told_of_mine() -> str:
         return _told(Path(folder), MINE)
 
 
-@pytest.mark.every(3)
 @pytest.mark.requirement("R-16")
 @pytest.mark.parametrize("case", sorted(HIDDEN))
 def test_a_denied_thing_is_a_missing_thing(tmp_path: Path, case: str) -> None:
@@ -203,7 +202,6 @@ ODD_SHAPES: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("odd", ODD_SHAPES, ids=range(len(ODD_SHAPES)))
 def test_a_continuation_of_another_shape_is_hidden(tmp_path: Path, odd: dict[str, Any]) -> None:
     """What can't be read for what it cites is not shown."""

@@ -26,6 +26,7 @@ def test_reminders_before_a_persons_words_are_left_out(words: str, origin: str |
     assert text_origin(words) == (origin, said)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("end", ["", "Do it", "<tick>"])
 def test_reminders_cost_linear_time(end: str) -> None:
     """There may be thousands before the words."""

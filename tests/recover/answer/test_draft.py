@@ -29,7 +29,7 @@ def known(store: Store, session: str) -> set[str]:
     return {row.id for row in listed}
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.requirement("SC-006", "US9-3", "AC-1")
 @pytest.mark.parametrize("records", [looped("s"), hung("s"), varied("s"), launched("s"), chain("s")])
 def test_everything_cited_exists(store: Store, records: list[dict[str, Any]]) -> None:

@@ -128,7 +128,7 @@ HISTORIES = {
 }
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", sorted(HISTORIES))
 def test_the_form(store: Store, name: str) -> None:
     """It begins with its origin, stays short, holds no id and no escape, and tells cause and next step early."""
@@ -160,7 +160,7 @@ def _check(found: Continuation) -> None:
     assert len(fences) == len(set(fences))
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name[:30])
 def test_real_stuck_runs(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every recorded run that is stuck the prompt has this form, and names a cause."""
@@ -228,6 +228,7 @@ def test_a_command_in_a_list_is_shown_as_its_shell_gets_it(store: Store) -> None
 ARCHIVES = ("strangers", "strangers_third", "strangers_sixth")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("archive", ARCHIVES)
 def test_nothing_is_told_twice(archive: str, tmp_path: Path) -> None:
     """No line of more than 25 characters stands twice in a prompt, apart from a call that is named; its action stands early."""

@@ -96,7 +96,7 @@ def test_only_the_session_itself(store: Store, how: str) -> None:
     assert TOLD in everything(recover(store, session="new", plan=how == "plan"))
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.requirement("R-25")
 @pytest.mark.parametrize(
     ("old", "new"),
@@ -320,7 +320,7 @@ def test_a_model_reads_related_sessions(store: Store) -> None:
     assert found.by == "model"
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.requirement("R-25")
 @pytest.mark.parametrize("session", ["s2", "shop", "old", ""])
 def test_a_model_reads_no_other_session(store: Store, session: str) -> None:

@@ -42,6 +42,7 @@ def gate() -> Iterator[threading.Event]:
     event.set()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("SC-004")
 @pytest.mark.parametrize("blocking", [False, True])
 def test_a_slow_model_is_given_up(stuck: Store, gate: threading.Event, blocking: bool) -> None:

@@ -79,7 +79,7 @@ WORDS = {
 }  # fmt: skip
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("mode", ["tools", "lead"])
 @pytest.mark.parametrize("fault", sorted(set(FAULTS) - {"silent", "uncounted", "no-temperature"}))
 def test_a_fault_is_a_failure(stuck: Store, fault: str, mode: str) -> None:
@@ -168,6 +168,7 @@ def test_something_is_said_before_anything_is_sent(stuck: Store) -> None:
     assert said[0][0].startswith("consulting stub")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("first", ["half \ud83d", ("search", {"query": "half \ud83d"}), ("half \ud83d", {})])
 def test_half_a_character_does_no_harm(stuck: Store, first: Line) -> None:
     """What can't be encoded, in text, arguments or a name, is mended before it is sent back; the next answer counts."""

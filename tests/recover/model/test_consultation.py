@@ -246,6 +246,7 @@ def test_notes_snapshots_and_memories_are_written_with_the_answer(stuck: Store) 
     assert {"model", "memory"} <= set(memory["tags"])
 
 
+@pytest.mark.cases(1)
 @pytest.mark.requirement("FR-019")
 @pytest.mark.parametrize(
     "line",

@@ -47,6 +47,7 @@ def test_the_transcript_holds_what_was_said(stuck: Store) -> None:
         assert told[0]["parts"][0]["part_kind"] == "user-prompt"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("target", ["context-manager", "Context-Manager", "nobody", "", "coder ", "agent-1"])
 def test_only_an_allowed_agent_is_a_target(stuck: Store, target: str) -> None:
     """The context manager and unknown agents are refused, and the model is asked again."""
@@ -114,7 +115,7 @@ def test_two_answers_at_once_are_refused(stuck: Store) -> None:
     assert again.use.failure is not None
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "line",
     ["I think the coder should go on.", "", "{}", ("continue_workflow", {}), ("continue_workflow", {"target": ["coder"]}),
@@ -140,7 +141,7 @@ def test_arguments_that_are_no_json_are_refused(stuck: Store) -> None:
         assert found.proposal is not None
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("cited", ["@1", "no-such-entry", "stuck-e0001", "@999999", "stuck-e000"])
 def test_what_was_not_looked_at_is_not_cited(stuck: Store, cited: str) -> None:
     """An entry that was invented, or exists and was never shown, supports no fact."""
@@ -206,6 +207,7 @@ def test_a_gate_that_breaks_is_a_failure(stuck: Store) -> None:
     assert found.use.failure.isprintable()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("where", ["fact", "text", "thought"])
 def test_a_huge_answer_ends_it(stuck: Store, where: str) -> None:
     """Ten megabytes are not sent back to be corrected: the consultation ends at once."""

@@ -36,7 +36,7 @@ NO_ANSWERS: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("line", NO_ANSWERS)
 def test_what_is_no_answer_is_asked_for_once_more(stuck: Store, line: Any) -> None:
     """One retry: an answer then counts, a second bad one is a failure."""

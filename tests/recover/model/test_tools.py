@@ -177,6 +177,7 @@ def test_a_huge_entry_is_cut(stuck: Store) -> None:
     assert len(rows(kit.search("8471"))) == 2
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("letter", ["ж", "😀", "<", '"', "\x00", "\ud83d"])
 def test_what_needs_escapes_still_fits(stuck: Store, letter: str) -> None:
     """Text that grows when it is written as data is cut by what it takes there, and its block stays whole."""

@@ -82,6 +82,7 @@ def chosen(store: Store, *, days: float = 30, abandoned: float | None = None) ->
     return archivable_sessions(store, NOW - days * DAY, None if abandoned is None else NOW - abandoned * DAY)[0]
 
 
+@pytest.mark.cases(1)
 def test_what_ended_moves_and_reads_the_same(store: Store, kept: str) -> None:
     """An archive answers as the store did, byte for byte; the store holds the rest, and its sums still follow."""
     for session, age in (("old", 40), ("older", 90), ("new", 1)):
@@ -106,6 +107,7 @@ def test_what_ended_moves_and_reads_the_same(store: Store, kept: str) -> None:
     opened.close()
 
 
+@pytest.mark.cases(1)
 def test_nothing_open_is_touched(store: Store, kept: str) -> None:
     """Whatever its age, a session without an end, or that somebody recovers, stays; an old one goes where that is said."""
     store.append(story("unended", age=400, ended=False))
@@ -123,6 +125,7 @@ def test_nothing_open_is_touched(store: Store, kept: str) -> None:
     assert {view.session for _, view in store.sessions.page(0, None)} == {"unended", "held", "last"}
 
 
+@pytest.mark.cases(1)
 def test_leases_go_with_their_session(store: Store, kept: str) -> None:
     """That of its recoveries and that of its watcher are removed with it; another session's stay."""
     for session, age in (("old", 40), ("last", 1)):
@@ -145,6 +148,7 @@ def test_an_imported_session_has_ended_when_no_call_is_open(store: Store) -> Non
     assert [each.session for each in chosen(store)] == ["whole"]
 
 
+@pytest.mark.cases(1)
 def test_what_was_archived_is_refused_until_it_is_taken_back(store: Store, kept: str) -> None:
     """The same records again are stored nowhere twice; who asks for the session hears where it is."""
     records = story("old", age=40)
@@ -167,6 +171,7 @@ def test_what_was_archived_is_refused_until_it_is_taken_back(store: Store, kept:
         retention.restore(store, kept, "other")
 
 
+@pytest.mark.cases(1)
 def test_a_session_that_went_on_stays(store: Store, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was recorded after the archive was written is not lost: the session stays as it is, and goes next time."""
     store.append(story("old", age=40))
@@ -185,7 +190,7 @@ def test_a_session_that_went_on_stays(store: Store, kept: str, monkeypatch: pyte
     assert len(bodies(store, "old")) == len(story("old", age=40)) + 1
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("step", ["write_parquet", "replace", "put", "DELETE FROM entry", "DELETE FROM session"])
 def test_a_kill_loses_and_doubles_nothing(step: str, tmp_path: Path, kept: str) -> None:
     """Killed anywhere, the next run finishes: every record is in the store or in the archive, and read once."""
@@ -294,6 +299,7 @@ def test_store_and_archive_hold_all_there_was(drawn: list[tuple[int, bool, bool,
     store.close()
 
 
+@pytest.mark.cases(1)
 def test_each_team_has_a_folder_of_its_own(kept: str) -> None:
     """A keeper archives the sessions of its own team alone, below the team's name; the other team's stay as they are."""
     made = Divided(os.environ.get("PYTEST_XDIST_WORKER", "alone"))
@@ -322,6 +328,7 @@ def _verified(place: Path) -> tuple[list[str], list[str]]:
     return [item.kind for item in found.damaged], found.unchecked
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("former", [False, True])
 def test_sums_and_anchors_count_over_what_is_gone(tmp_path: Path, former: bool) -> None:
     """What was archived, from either chain, is no damage; whatever else changes is still told, also by the anchor alone."""
@@ -377,6 +384,7 @@ def test_an_anchor_from_before_something_was_archived_is_said_to_tell_nothing(tm
     assert _verified(place) == ([], [])
 
 
+@pytest.mark.cases(1)
 def test_a_session_of_any_name_is_archived_and_restored(store: Store, kept: str) -> None:
     """An id that is no text elsewhere is moved like any other, once."""
     name = "odd \ud800"

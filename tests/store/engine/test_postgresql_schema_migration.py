@@ -179,6 +179,7 @@ def test_writers_go_on_while_a_store_is_migrated(former: str) -> None:
         assert store.examine().damaged == []
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("version", [5, 6])
 def test_a_store_of_a_version_before_is_written_and_migrated(former: str, admin: psycopg.Connection[Any], version: int) -> None:
     """Its indexes hold until it is migrated, reading changes none; then fewer of them find and refuse the same."""

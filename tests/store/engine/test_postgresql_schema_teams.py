@@ -413,6 +413,7 @@ def test_a_role_of_the_name_of_one_that_is_gone_inherits_nothing(divided: Divide
         assert connection.execute("SELECT ctxmgr.team()").fetchone() == (None,)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("role", "team", "refusal"),
     [("nobody_at_all", "one", NotFound), ("tester", "one", InvalidInput), ("alice", "", InvalidInput),

@@ -122,6 +122,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("step", [0, 1, 2, 3])
 def test_a_kill_in_the_middle_changes_nothing(place: Path, step: int) -> None:
     """Killed before any statement, the database is of the version before, and is read; behind the last, it is migrated."""

@@ -112,6 +112,7 @@ except CtxmgrError as error:
 """
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("stopped", ["before it writes", "while it writes"])
 def test_a_paused_holder_writes_nothing_when_it_goes_on(server_store: Store, server_url: str, stopped: str) -> None:
     """A holder is stopped, another takes the lease with a greater number, and what the first wanted to write is refused."""

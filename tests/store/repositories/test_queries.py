@@ -316,7 +316,6 @@ def test_many_places_are_read_in_several_statements() -> None:
     store.close()
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize("most", [1, 2, 7, 19, 20, 21, 500])
 def test_totals_are_the_same_however_they_are_counted(store: Store, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """A total, exact or estimated, does not depend on whether rows are counted or stepped over."""

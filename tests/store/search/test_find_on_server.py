@@ -12,6 +12,7 @@ from ctxmgr.types.query import Filters
 from tests.builders import entry
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("trigrams", [True, False])
 @pytest.mark.parametrize("indexed", ["not", "half", "all", "late"])
 def test_a_search_finds_what_reading_everything_finds(

@@ -141,7 +141,7 @@ ODDITIES: dict[str, Callable[[int, Any], Any]] = {
 }
 
 
-@pytest.mark.every(5)
+@pytest.mark.cases(1)
 @pytest.mark.usefixtures("_ahead")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("oddity", ODDITIES)
@@ -160,7 +160,7 @@ def test_what_does_not_fit_is_read_here(tmp_path: Path, monkeypatch: pytest.Monk
 EVENTS = ("dropped", "built by another", "built in part by another", "longer", "killed")
 
 
-@pytest.mark.every(5)
+@pytest.mark.slow
 @pytest.mark.usefixtures("_ahead")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("happening", EVENTS)

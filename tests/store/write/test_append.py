@@ -69,7 +69,6 @@ def test_a_conflict_at_the_end_takes_the_whole_batch_back(store: Store, store_pa
     assert [view.index for view in views_of(store, "s")] == [0, 1]
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "wrong",
     [

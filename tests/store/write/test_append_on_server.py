@@ -223,6 +223,7 @@ def _others(number: int, name: str) -> list[dict[str, Any]]:
     return []
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("count", "number", "change", "added"),
     [

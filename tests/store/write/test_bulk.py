@@ -19,7 +19,7 @@ from tests.store.bulk_logs import Rows, hostile, ordinary, sealed
 _ODD = (b"\r\n", b"\0" * 900, b'{"v":1,"kind":"en', b'{"v":1,"kind":"odd","session":"s"}\n', b"\n", b" ")
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("together", [100, 700, 5_000, 1 << 20])
 def test_an_ordinary_log_has_the_same_rows(both: Callable[..., tuple[Rows, Rows]], together: int) -> None:
     """Entries, results and events of several sessions, in blocks of any size."""

@@ -38,7 +38,7 @@ open_store(sys.argv[1], progress=progress)
 """
 
 
-@pytest.mark.every(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("at", [1, 2, 7, 20, 99])
 def test_a_killed_process_leaves_an_index_that_goes_on(
     request: pytest.FixtureRequest, tmp_path: Path, both: Callable[..., tuple[Rows, Rows]], at: int
@@ -57,6 +57,7 @@ def test_a_killed_process_leaves_an_index_that_goes_on(
     assert rows == fast == slow
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("far", [2, 40, 290])
 def test_a_record_that_comes_twice_counts_once(both: Callable[..., tuple[Rows, Rows]], far: int) -> None:
     """In the same block, in the next one, or at the other end of the log; what comes behind it counts on."""

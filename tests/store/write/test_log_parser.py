@@ -32,6 +32,7 @@ def test_ordinary_lines_are_read_quickly(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(slowly) == 11
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("together", [300, 2_000, 1 << 20])
 def test_hostile_lines_have_the_same_rows(both: Callable[..., tuple[Rows, Rows]], together: int) -> None:
     """All hostile lines in one log, each with a sum that follows, between ordinary ones."""
@@ -43,7 +44,6 @@ def test_hostile_lines_have_the_same_rows(both: Callable[..., tuple[Rows, Rows]]
     assert len(fast["damage"]) > 50
 
 
-@pytest.mark.every(5)
 @pytest.mark.parametrize("first", range(0, len(hostile()), 32))
 def test_a_few_hostile_lines_have_the_same_rows(both: Callable[..., tuple[Rows, Rows]], first: int) -> None:
     """Few of them at a time among ordinary ones, so that what others do hides nothing."""

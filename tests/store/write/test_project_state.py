@@ -80,7 +80,6 @@ ODD: list[tuple[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(3)
 @pytest.mark.parametrize(("kind", "data"), ODD)
 def test_an_event_of_another_shape_changes_nothing(kind: str, data: Any, store: Store) -> None:
     """It is kept as a record, and neither half of it counts nor anything before it is lost."""
