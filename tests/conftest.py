@@ -31,7 +31,7 @@ pytest.register_assert_rewrite("tests.store.workers")
 settings.register_profile("ctxmgr", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("ctxmgr")
 
-_CASES = 3
+_CASES = 6
 """So many cases of a test run at most, spread evenly over all; its marker ``cases`` names another number, for each kind."""
 
 _FEW_EXAMPLES = 10
@@ -80,7 +80,7 @@ class _SlowCases:
     @staticmethod
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Mark as slow all but a few cases of each test, of which each kind of store gets one; let tests draw few examples."""
+        """Mark as slow all but a few cases of each test, which kinds of store share; let tests draw few examples."""
         few = not {"slow", "hypothesis"} & set(re.findall(r"\w+", str(config.option.markexpr)))
         cases: dict[str, dict[object, list[pytest.Function]]] = {}
         for item in items:
@@ -96,7 +96,7 @@ class _SlowCases:
                 marker = group[0].get_closest_marker("cases")
                 places = spread_evenly(len(group), marker.args[0] if marker else _CASES)
                 if marker is None and len(kinds) > 1:
-                    places = [places[number % len(places)]]
+                    places = places[number % len(places) :: len(kinds)]
                 for place, item in enumerate(group):
                     if place not in places:
                         item.add_marker("slow")

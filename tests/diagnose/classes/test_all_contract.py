@@ -44,16 +44,26 @@ HOSTILE = (
 MARKS = ("zorg", "evil", "approved", "ignore all")
 
 
-STRANGERS, LATER, THIRD, FOURTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH = (
+STRANGERS, LATER, THIRD, FOURTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH = (
     FOLDER / f"strangers{name}.jsonl.gz"
     for name in (
         "", "_later", "_third", "_fourth", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth", "_eleventh", "_twelfth",
-        "_thirteenth",
+        "_thirteenth", "_fourteenth",
     )
 )  # fmt: skip
-UNSEEN, UNSEEN_SIXTH, UNSEEN_SEVENTH, UNSEEN_EIGHTH, UNSEEN_NINTH, UNSEEN_TENTH, UNSEEN_ELEVENTH, UNSEEN_THIRTEENTH = (
+(
+    UNSEEN,
+    UNSEEN_SIXTH,
+    UNSEEN_SEVENTH,
+    UNSEEN_EIGHTH,
+    UNSEEN_NINTH,
+    UNSEEN_TENTH,
+    UNSEEN_ELEVENTH,
+    UNSEEN_THIRTEENTH,
+    UNSEEN_FOURTEENTH,
+) = (
     FOLDER / f"strangers{name}_unseen.jsonl.gz"
-    for name in ("", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth", "_eleventh", "_thirteenth")
+    for name in ("", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth", "_eleventh", "_thirteenth", "_fourteenth")
 )
 GENERAL = {"knownError", "statedReason"}
 """Kinds that read what any tool says: what they say beside a class that knows more must be true, and may be said."""
@@ -226,8 +236,22 @@ def test_the_tuning_set_is_answered(names: list[str]) -> None:
         (TENTH, 0.25, 37, 0),
         (ELEVENTH, 0.2, 37, 0),
         (THIRTEENTH, 0.7, 24, 0),
+        (FOURTEENTH, 0.5, 16, 0),
     ],
-    ids=["first", "later", "third", "fourth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "thirteenth"],
+    ids=[
+        "first",
+        "later",
+        "third",
+        "fourth",
+        "sixth",
+        "seventh",
+        "eighth",
+        "ninth",
+        "tenth",
+        "eleventh",
+        "thirteenth",
+        "fourteenth",
+    ],
 )
 def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stuck: int, healthy: int) -> None:
     """So many logs of an archive have cause and next step; nothing false is said, of the healthy ones neither.
@@ -246,7 +270,7 @@ def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stu
 @pytest.mark.parametrize(
     ("archive", "count", "floor", "false"),
     [
-        pytest.param(UNSEEN, 19, 14, 0, id="fifth", marks=pytest.mark.slow),
+        pytest.param(UNSEEN, 19, 14, 0, id="fifth"),
         pytest.param(UNSEEN_SIXTH, 86, 48, 1, id="sixth", marks=pytest.mark.slow),
         pytest.param(UNSEEN_SEVENTH, 38, 13, 1, id="seventh", marks=pytest.mark.slow),
         pytest.param(UNSEEN_EIGHTH, 26, 16, 1, id="eighth", marks=pytest.mark.slow),
@@ -254,6 +278,7 @@ def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stu
         pytest.param(UNSEEN_TENTH, 27, 13, 1, id="tenth", marks=pytest.mark.slow),
         pytest.param(UNSEEN_ELEVENTH, 27, 9, 0, id="eleventh", marks=pytest.mark.slow),
         pytest.param(UNSEEN_THIRTEENTH, 24, 11, 0, id="thirteenth", marks=pytest.mark.slow),
+        pytest.param(UNSEEN_FOURTEENTH, 16, 7, 0, id="fourteenth", marks=pytest.mark.slow),
         pytest.param(TWELFTH, 10, 3, 1, id="twelfth", marks=pytest.mark.slow),  # of 410 to 445 entries each
     ],
 )
