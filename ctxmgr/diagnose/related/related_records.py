@@ -78,6 +78,8 @@ _PERSON_AT = lazy_pattern(r"\w[\w.+-]*@[A-Za-z][\w.-]*")
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
 _PROSE = lazy_pattern(r"^[^{}\[\]]*\b[a-z]+ [a-z]+ [a-z]+ [a-z]+\b")
 """A line that says something, unlike the data of an answer."""
+_OF_RULE = lazy_pattern(r"[A-Za-z][._-][A-Za-z]|[A-Z]{3}")
+"""A name of a tool, a role or a code in such a line."""
 _WORD = lazy_pattern(r"\w{3,40}")
 _MOST_LINE = 240
 _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
@@ -91,7 +93,7 @@ _QUOTED_SPAN = lazy_pattern(r"`([^`\n]+)`")
 LOOK_AGAIN = "Look again at what you have not looked at since your last changes"  # any line that bears on the failure is better
 _BEGIN, _UNKNOWN = "Begin with what the ", "Not known why "
 _SHOWN_STEP = "Begin with what is quoted above: none of the calls has used it."
-_QUOTED_STEP = "Begin with what is quoted above, where it fits the task."
+_QUOTED_STEP = "First go by what is quoted above"
 _LIKELY = 0.5
 """Minimum relevance of a record that shares no rare word with a failure, if a cause is known."""
 _OF_ERROR = 3
@@ -142,10 +144,11 @@ class CauseExplanation(NamedTuple):
             each for each in sentences_in(cause) if each.startswith(USER_SAID) and _quoted_spans(each) <= _quoted_spans(step)
         ]
         least = _LIKELY if self.found.kind == "unknown" else RULE_RELEVANCE
-        if not any(self.before) and any(each.relevance >= least and _PROSE.search(each.line) for each in quoted):
-            step = _join_sentences(
-                [_QUOTED_STEP, *(each for each in sentences_in(step) if not each.startswith((LOOK_AGAIN, _BEGIN)))]
-            )
+        rules = [each for each in quoted if each.relevance >= least and _PROSE.search(each.line)]
+        if rules and not any(self.before):
+            names = [name for each in rules for name in each.names if _OF_RULE.search(name)][:_LOOKS]
+            begin = f"{_QUOTED_STEP}{f' ({join_names(names)})' if names else ''}, where it fits the task."
+            step = _join_sentences([begin, *(each for each in sentences_in(step) if not each.startswith((LOOK_AGAIN, _BEGIN)))])
         return " ".join(each for each in sentences_in(cause) if each not in again), step or _SHOWN_STEP
 
     def minimum_length(self, shown: Collection[str | None]) -> int:

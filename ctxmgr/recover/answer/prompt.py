@@ -170,7 +170,7 @@ def _loop(given: PromptInput, finding: Finding) -> str:
     many = f"{count:,} times"
     # A cause names the call, or one of those that fail alike, so the headline need not.
     cause = "" if given.cause is None else in_line(given.cause.found.cause, LONGEST)
-    if finding.kind == "errorRepetition" and len(steps) > 1:
+    if finding.kind == "errorRepetition" and (len(steps) > 1 or count > finding.count):
         what, named = f"{many} the same error, whatever the call looked like{since}", bool(cause)
     elif len(steps) == 1:
         command = in_line(command_of(steps[0]), _CALL)[:_CALL_HEAD]
@@ -301,7 +301,10 @@ def _early(
 
 _ERROR_GONE = "The quoted error must be gone."
 _KEEP = "Keep to what the user said"
-_ASIDES = ("See also ", "Look first at ", "Begin with ", "It advises ", "The error offers ", "Change one thing ", _KEEP)
+_ASIDES = (
+    "See also ", "Look first at ", "Begin with ", "It advises ", "The error offers ", "Change one thing ", "Meanwhile do ",
+    _KEEP,
+)  # fmt: skip
 """Beginnings of sentences that a step loses first if room is short: other places to look, and repetitions of the task."""
 
 

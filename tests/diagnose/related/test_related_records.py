@@ -273,4 +273,4 @@ def test_a_quoted_rule_comes_before_the_general_step(rule: str, leads: bool) -> 
     assert cause is not None
     step = cause.texts_without({each.key for each in cause.related_lines})[1]
 
-    assert step.startswith("Begin with what is quoted above") == leads
+    assert step.startswith("First go by what is quoted above") == leads

@@ -490,4 +490,18 @@ def test_all_calls_that_fail_alike_are_counted(store: Store) -> None:
             store.append(call("s", 2 * number + 1, "lookup", {"id": number}, f"nothing about {number}", agent="a"))
     prompt = recover(store, plan=True, force=True).prompt
 
-    assert "9 times the same error" in prompt or "The same error came 9 times" in prompt, prompt
+    assert "9 times" in prompt.partition("\n")[0], prompt
+
+
+@pytest.mark.parametrize(
+    ("last", "headline"),
+    [(4, "8 times the same error, whatever the call looked like"), (1, "7 times the same call with the same error")],
+)
+def test_calls_with_other_words_are_not_called_the_same_call(store: Store, last: int, headline: str) -> None:
+    """Calls that failed alike in other words count as failures, and never as the same call."""
+    store.append([said("s", 0, "Book the container.")])
+    for number in range(8):
+        given = {"container": "C1", "slot": f"{min(number, last)}:00"}
+        store.append(call("s", number, "book", given, error="cannot be booked with this release", agent="a"))
+
+    assert headline in recover(store, plan=True, force=True).prompt.partition("\n")[0]

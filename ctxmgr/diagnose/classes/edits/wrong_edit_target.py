@@ -242,7 +242,8 @@ def _diagnose_rewritten_file(
 
 def _describe_edit(evidence: Evidence, entry: EntryView, path: str) -> str:
     times = evidence.times(entry)
-    often = f" ({times} times)" if times > 1 else ""
+    # Tries with another old text count in the headline, and would make this number puzzling.
+    often = f" ({times} times)" if times > 1 and times == len(evidence.equal_failures(entry)) else ""
     what = "Your patch" if command_of(entry) else f"The {tool_phrase(entry)}"
     return f"{what} of {evidence.name(path)} can't work{often}"
 

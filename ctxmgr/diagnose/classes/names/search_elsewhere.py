@@ -331,8 +331,9 @@ def _explain_other_place(
     call = code(command_of(entry), 80) if command_of(entry) else f"{tool_phrase(entry)}"
     source = evidence.source(other)
     name = evidence.name(path)
+    others = f"{len(same) - 1} other searches" if len(same) > _LEAST_SEARCHES else "another search"
     cause = (
-        f"{call} looks for {code(term, 60)}{where} and finds nothing, {len(same)} times in all. It is not there: "
+        f"{call} looks for {code(term, 60)}{where} and finds nothing, like {others} for it. It is not there: "
         f"{source} has it in {code(name, 100)}."
     )
     step = (
