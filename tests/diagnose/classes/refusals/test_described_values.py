@@ -7,13 +7,14 @@ import json
 import pytest
 
 from ctxmgr.diagnose import diagnose
+from ctxmgr.types.view import EntryStatus
 from tests.diagnose.build import Call, evidence, read, require_told
 
 _POINT = {"type": "int16", "unit": "0.1 degC", "min": 50, "max": 300}
 _DESCRIBED = Call("describe", {"id": "unit-1"}, json.dumps({"id": "unit-1", "points": {"heat": _POINT}}))
 
 
-def _write(value: object, message: str = "write refused (exception 03)", status: str = "error") -> Call:
+def _write(value: object, message: str = "write refused (exception 03)", status: EntryStatus = "error") -> Call:
     return Call("point_write", {"device": "unit-1", "point": "heat", "value": value}, message, status)
 
 
