@@ -375,7 +375,12 @@ class Evidence:
 
     def describe_failure(self, entry: EntryView, room: int) -> str:
         """Return which call fails, with ``room`` characters of its command, and how often, as the beginning of a sentence."""
-        return f"{call_phrase(entry, room)} fails{how_often(self.times(entry))}"
+        return f"{call_phrase(entry, room)} fails{how_often(self.count_failures(entry))}"
+
+    def count_failures(self, entry: EntryView) -> int:
+        """Return how often the very same call failed with the same error in the record, at least as often as in the loop."""
+        alike = {each.index for each in self.equal_failures(entry)}
+        return max(self.times(entry), sum(each.index in alike for each in self.equal_calls(entry)))
 
     def equal_calls(self, entry: EntryView) -> list[EntryView]:
         """Return the entries with the very same call, oldest first."""

@@ -13,6 +13,8 @@ from typing import Any, cast
 from ctxmgr.text.patterns import lazy_pattern
 
 OMISSION = " … "
+_LEAST_MARKED = 60
+"""Characters of a shortened text in which there is room for a mark with braces."""
 SHORT, EXCERPT = 120, 300
 """Characters of a quote within a sentence, and of a separate quote."""
 
@@ -112,11 +114,30 @@ def clip(text: str, limit: int) -> str:
 
 
 def clip_middle(text: str, limit: int) -> str:
-    """Return text of at most ``limit`` characters; a longer one loses its middle: errors often say most at their ends."""
+    """Return text of at most ``limit`` characters; a longer one loses its middle: errors often say most at their ends.
+
+    The mark shows where the rest belongs to another JSON object than the beginning.
+    """
     if len(text) <= limit:
         return text
     room = limit - len(OMISSION)
-    return f"{text[: room // 2]}{OMISSION}{text[len(text) - (room - room // 2) :]}"
+    mark = omission_mark(text[room // 2 : len(text) - (room - room // 2)]) if limit > _LEAST_MARKED else OMISSION
+    room = limit - len(mark)
+    return f"{text[: room // 2]}{mark}{text[len(text) - (room - room // 2) :]}"
+
+
+def omission_mark(omitted: str) -> str:
+    """Return the mark for text that is left out: with braces, if it ends the JSON object in which it begins.
+
+    >>> omission_mark('"size": 2}, {"id": "b", ')
+    ' … }, { … '
+    """
+    depth = 0
+    for place, char in enumerate(omitted):
+        depth += (char == "{") - (char == "}")
+        if depth < 0:
+            return f"{OMISSION}}}, {{{OMISSION}" if "{" in omitted[place:] else f"{OMISSION}}}{OMISSION}"
+    return OMISSION
 
 
 # What follows a semicolon in lower case, or begins with a quoted name, goes on with the same sentence

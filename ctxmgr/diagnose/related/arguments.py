@@ -397,6 +397,9 @@ def _find_offered_choice(evidence: Evidence, steps: Sequence[EntryView]) -> Alte
     said = evidence.text(steps[0])[:_MOST_TEXT]
     listed = _LISTED.search(said)
     options = _OPTION.findall(listed[0]) if listed else []
+    # The members of a structured error are no values to choose from, and its code neither.
+    if any(re.search(rf"[`'\"]{re.escape(each)}[`'\"]\s*:|:\s*[`'\"]{re.escape(each)}[`'\"]", said) for each in options):
+        return None
     if not all(plain_name(word) for option in options for word in option.split()):
         return None
     words = _kind_words(said)

@@ -15,7 +15,7 @@ from ctxmgr.diagnose.errors.lines import addresses_reader, is_error_word, is_tel
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, list_changes
 from ctxmgr.diagnose.evidence.messages import BINDS, split_sentences
-from ctxmgr.diagnose.evidence.texts import ORDERS, agent_name, clean, clip, code, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import ORDERS, agent_name, clean, clip, code, join_names, omission_mark, plain_name
 from ctxmgr.diagnose.related.line_ranker import LineFeatures, relevance
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Quote
@@ -454,7 +454,7 @@ def _join_pieces(pieces: Sequence[_Piece]) -> str:
             rows.append(f"{'… ' if each.start else ''}{text}")
         else:
             between = each.line[last.end : each.start]
-            rows[-1] = f"{rows[-1].removesuffix(' …')}{between if not between.strip(' ,') else ' … '}{text}"
+            rows[-1] = f"{rows[-1].removesuffix(' …')}{between if not between.strip(' ,') else omission_mark(between)}{text}"
         rows[-1] += " …" if each.end < len(each.line) else ""
         last = each
     return "\n".join(rows)

@@ -6,10 +6,12 @@ import pytest
 
 from ctxmgr.diagnose.evidence.texts import (
     clean,
+    clip_middle,
     clock,
     days_named,
     excerpt,
     how_often,
+    omission_mark,
     read_escapes,
     sentences_in,
     strip_escapes,
@@ -131,3 +133,21 @@ def test_escapes_of_json_are_read_where_they_can_be_seen() -> None:
         "C:\\u00f3",
     ):
         assert read_escapes(text) == text
+
+
+@pytest.mark.parametrize(
+    ("omitted", "mark"),
+    [
+        ('"size": 2, "kind": {"a": 1}, "x"', " … "),
+        ('"size": 2}, {"id": "b", "na', " … }, { … "),
+        ('"size": 2}], "total": 3', " … } … "),
+    ],
+)
+def test_a_mark_tells_where_another_object_goes_on(omitted: str, mark: str) -> None:
+    """Else the id of one object would seem to have the state of the next."""
+    head, tail = '[{"id": "a", "name": "the first of two things", ', ' "state": "open", "more": "and so on, at some length"}]'
+    text = head + omitted + "é" * 200 + tail
+
+    assert omission_mark(omitted) == mark
+    assert mark in clip_middle(text, 90)
+    assert len(clip_middle(text, 90)) == 90

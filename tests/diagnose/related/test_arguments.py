@@ -258,3 +258,17 @@ def test_a_change_to_one_of_two_things_of_one_name_is_told(zones: list[tuple[str
     assert told is not None
     assert ("lists `bank.example` twice, as `Z-0451` and as `Z-0877`" in told.cause) == said
     assert told.next_step.startswith("See which `bank.example` is meant; if it is `Z-0877`") == said
+
+
+@pytest.mark.parametrize(
+    ("said", "offered"),
+    [
+        ("unknown shipping method, use 'standard' or 'express'", True),
+        ('{"code": "BAD_METHOD", "field": "method", "detail": "unknown method"}', False),  # members, and no choices
+    ],
+)
+def test_the_members_of_a_structured_error_are_no_choices(said: str, offered: bool) -> None:
+    """A list of words in quotes is a choice where no word is the name of a member or its value."""
+    told = answer(*refused("ship", {"method": "fast"}, said))
+
+    assert ("The answer offers" in told.cause) == offered

@@ -97,7 +97,7 @@ def _is_in_failing_call(evidence: Evidence, path: str) -> bool:
 
 
 def _describe_failure(evidence: Evidence, entry: EntryView, path: str) -> str:
-    times = evidence.times(entry)
+    times = evidence.count_failures(entry)
     call = code(command_of(entry), 80) if command_of(entry) else f"The {tool_phrase(entry)} of {evidence.name(path)}"
     return f"{call} fails{how_often(times)}: {code(evidence.name(path), 100)} is not there."
 

@@ -84,7 +84,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def _describe_refusal(evidence: Evidence, entry: EntryView, line: str) -> str:
     call = call_phrase(entry, 80)
-    times = evidence.times(entry)
+    times = evidence.count_failures(entry)
     said = quotable_lines([line]) or quote_match(_DENIED, line) or quote_match(_CLOSED, line)
     where = next((path for path in asked_paths(entry)[::-1] if "/" in path and plain_name(path)), None)
     place = f" for {code(evidence.name(where), 80)}" if where and where not in call else ""
