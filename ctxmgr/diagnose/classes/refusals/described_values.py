@@ -25,6 +25,8 @@ _STEP = ("step", "increment", "multipleOf", "multiple_of")
 _LISTS = ("enum", "allowed", "allowed_values", "allowedValues", "options", "choices")
 _LENGTH = ("maxLength", "max_length")
 _LIMITS = (*_LEAST, *_MOST, *_STEP, *_LISTS, *_LENGTH)
+_MEASURED = frozenset(("avg", "average", "mean", "median", "count", "sum", "std", "stddev", "p50", "p95", "p99", "samples"))
+"""Members beside which a least and a greatest value were measured, and limit nothing."""
 _NAMES = ("name", "key", "field", "id", "point", "parameter", "param", "attribute", "code")
 """Members of an object that describes one value and says in another member which."""
 _WHOLE = lazy_pattern(r"u?int(?:eger)?\d*|whole", re.IGNORECASE)
@@ -95,7 +97,7 @@ def _find_descriptions(evidence: Evidence, entry: EntryView, own: dict[str, Any]
             called = {str(fields[key]) for key in _NAMES if isinstance(fields.get(key), str)}
             for argument, name in names:
                 about = fields.get(name) if isinstance(fields.get(name), dict) else fields if name in called else None
-                if about is not None and any(key in about for key in _LIMITS):
+                if about is not None and any(key in about for key in _LIMITS) and _MEASURED.isdisjoint(about):
                     yield _Described(argument, name, cast("dict[str, Any]", about), other)
 
 

@@ -55,6 +55,7 @@ def test_what_is_described_under_an_arguments_name_holds(about: dict[str, object
         (_DESCRIBED, _write(16.5, "ok", "ok"), *[_write(17.5)] * 3),  # such a value was taken
         (Call("describe", {"id": "unit-1"}, json.dumps({"points": {"fan": _POINT}})), *[_write(16.5)] * 3),  # of another point
         (Call("point_read", {"point": "heat"}, json.dumps({"heat": {"value": 9, "ts": 1}})), *[_write(16.5)] * 3),  # no limits
+        (Call("metrics", {}, json.dumps({"heat": {"min": 9, "max": 14, "avg": 11}})), *[_write(16.5)] * 3),  # measured
     ],
 )
 def test_nothing_is_said_without_a_misfit(steps: tuple[Call, ...]) -> None:
