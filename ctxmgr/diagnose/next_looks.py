@@ -179,7 +179,7 @@ def next_look(evidence: Evidence, step: EntryView, error_text: str) -> str | Non
         return _choose_look_behind_answer(evidence, step)
     if CHECKS.search(command):
         return (
-            "Run the one test that fails alone, with its whole traceback and its variables printed, and read the "
+            "Run one test that fails by itself, with its whole traceback and its variables printed, and read the "
             "first line of your own code in it."
         )
     if split_command(command) and _SEARCHES.search(" ".join(split_command(command)[0])):
