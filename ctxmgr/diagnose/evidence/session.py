@@ -388,11 +388,11 @@ class Evidence:
 
     def equal_failures(self, entry: EntryView) -> list[EntryView]:
         """Return the calls of a failed call's agent and tool that ended with the same error, whatever their input."""
-        said = mask_volatile(self.text(entry), ids=True)
+        said = mask_volatile(self._own_text(entry), ids=True)
         same = (
             each for each in self.recent if each.action == entry.action and each.agent == entry.agent and self.has_failed(each)
         )
-        return [each for each in same if mask_volatile(self.text(each), ids=True) == said] if said else []
+        return [each for each in same if mask_volatile(self._own_text(each), ids=True) == said] if said else []
 
     def refusals(self) -> Iterator[EntryView]:
         """Yield the failing calls whose message is about the call itself. A test's output may be about anything."""
