@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ctxmgr.base.light_dataclass import dataclass
-from ctxmgr.diagnose.evidence.texts import text_of
+from ctxmgr.diagnose.evidence.texts import agent_name, clock, text_of
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.view import EventView
 
@@ -185,3 +185,9 @@ def user_sentences(evidence: Evidence) -> Iterator[tuple[Message, str]]:
 def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text, each at most one line long."""
     return [each for sentence in _SENTENCE.findall(text[:8_000]) if len(each := sentence.strip()) > 3]
+
+
+def name_message(message: Message) -> str:
+    """Return a message in words, "what planner said at 10:02"."""
+    who = "the user" if message.by == "user" else agent_name(message.who)
+    return f"what {who} said{clock(message.at)}"

@@ -19,7 +19,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.items import find_objects
-from ctxmgr.diagnose.evidence.messages import forbids, split_sentences
+from ctxmgr.diagnose.evidence.messages import forbids, name_message, split_sentences
 from ctxmgr.diagnose.evidence.texts import ORDERS, agent_name, capital, code, join_names, plain_name
 from ctxmgr.diagnose.related.arguments import Alternative, compare_arguments, find_last_resorts, mask_digits
 from ctxmgr.diagnose.related.newer_names import find_newer_name
@@ -165,9 +165,8 @@ def _find_leave_to_release(evidence: Evidence, steps: Sequence[EntryView]) -> Al
             tools = [match[0] for match in _RELEASE.finditer(sentence) if {"_", "."} & {*match[0]} or "-" in match[0]]
             if fair and tools and plain_name(tools[0]):
                 who = "the user" if message.by == "user" else agent_name(message.who)
-                said = f"what {who} said{clock(message.at)}"
                 return Alternative(
-                    f"{capital(said)} about {code(name, 40)} names {code(tools[0], 60)} to release it.",
+                    f"{capital(name_message(message))} about {code(name, 40)} names {code(tools[0], 60)} to release it.",
                     f"See who holds {code(name, 40)}; if it is what {who} spoke of, release it with {code(tools[0], 60)}, and"
                     " make the call again.",
                     alone=True,

@@ -13,11 +13,11 @@ from itertools import islice
 from typing import Any, cast
 
 from ctxmgr.diagnose.errors.lines import telling_line
-from ctxmgr.diagnose.evidence import Evidence, clock, may_change
+from ctxmgr.diagnose.evidence import Evidence, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.diagnose.evidence.items import find_objects
-from ctxmgr.diagnose.evidence.messages import split_sentences
-from ctxmgr.diagnose.evidence.texts import agent_name, clip
+from ctxmgr.diagnose.evidence.messages import name_message, split_sentences
+from ctxmgr.diagnose.evidence.texts import clip
 from ctxmgr.diagnose.related.related_lines import RelatedLine, quotable_parts
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -165,19 +165,21 @@ def _list_rules(evidence: Evidence, step: EntryView, phrase: str) -> Iterator[Re
     """Yield the sentences of others and of documents that have a phrase and words of a rule, the newest first."""
     words = re.compile(rf"(?i)(?<![\w-]){re.escape(phrase)}(?![\w-])")
     for message in reversed(evidence.messages):
-        if message.by != "program" and message.who != step.agent and message.by != "user" and words.search(message.text):
-            for sentence in split_sentences(message.text[:_MOST_RULE_TEXT]):
-                if len(sentence) > _LEAST_RULE and words.search(sentence) and _RULE.search(sentence):
-                    shown = clip(sentence, _MOST_SHOWN)
-                    source = f"what {agent_name(message.who)} said{clock(message.at)}"
-                    quote = evidence.quote_message(message, shown).model_copy(update={"source": source})
-                    yield RelatedLine(RULE_RELEVANCE, source, shown, quotable_parts(shown), None, quote=quote)
-    for entry in evidence.entries_before(step.index):
-        text = evidence.text(entry)[:_MOST_RULE_TEXT]
-        if not evidence.has_succeeded(entry) or not words.search(text):
+        if message.by in ("program", "user") or message.who == step.agent:
             continue
-        for sentence in split_sentences(text):
-            if len(sentence) > _LEAST_RULE and words.search(sentence) and _RULE.search(sentence):
-                shown = clip(sentence, _MOST_SHOWN)
-                quote = evidence.quote(entry, shown)
-                yield RelatedLine(RULE_RELEVANCE, evidence.source(entry), shown, quotable_parts(shown), entry.id, quote=quote)
+        for shown in _list_rule_sentences(message.text, words):
+            source = name_message(message)
+            quote = evidence.quote_message(message, shown).model_copy(update={"source": source})
+            yield RelatedLine(RULE_RELEVANCE, source, shown, quotable_parts(shown), None, quote=quote)
+    for entry in evidence.entries_before(step.index):
+        for shown in _list_rule_sentences(evidence.text(entry), words) if evidence.has_succeeded(entry) else ():
+            quote = evidence.quote(entry, shown)
+            yield RelatedLine(RULE_RELEVANCE, evidence.source(entry), shown, quotable_parts(shown), entry.id, quote=quote)
+
+
+def _list_rule_sentences(text: str, phrase: re.Pattern[str]) -> Iterator[str]:
+    """Yield the sentences of a text that have a phrase and words of a rule, as they are quoted."""
+    text = text[:_MOST_RULE_TEXT]
+    for sentence in split_sentences(text) if phrase.search(text) else ():
+        if len(sentence) > _LEAST_RULE and phrase.search(sentence) and _RULE.search(sentence):
+            yield clip(sentence, _MOST_SHOWN)

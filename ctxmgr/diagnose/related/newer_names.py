@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
+from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, split_command
 from ctxmgr.diagnose.evidence.items import find_objects
-from ctxmgr.diagnose.evidence.messages import split_sentences
-from ctxmgr.diagnose.evidence.texts import agent_name, capital, code, plain_name
+from ctxmgr.diagnose.evidence.messages import name_message, split_sentences
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.related.arguments import Alternative, mask_digits
 from ctxmgr.diagnose.related.definitions import list_values
 from ctxmgr.text.patterns import lazy_pattern
@@ -91,8 +91,9 @@ def _find_renewed(evidence: Evidence, step: EntryView) -> Alternative | None:
             new = match.group(1)
             if any(new in call_input(each) for each in evidence.recent if each.action == step.action):
                 continue
+            told_by = capital(name_message(message))
             return Alternative(
-                f"{capital(_said(message))} names {code(new, 60)} as the new {code(name, 40)}; the call has {code(value, 60)}.",
+                f"{told_by} names {code(new, 60)} as the new {code(name, 40)}; the call has {code(value, 60)}.",
                 f"Make the call with {code(new, 60)} in place of {code(value, 60)}.",
                 alone=True,
             )
@@ -119,16 +120,13 @@ def _find_in_messages(evidence: Evidence, step: EntryView, old: str) -> Iterator
             around = " ".join(sentences[max(place - 1, 0) : place + 2])
             names = [name for name in _CODED.findall(sentence) if name != old]
             if old in sentence:
-                yield from (_Newer(name, old, _said(message)) for name in names if _follows(sentence, old, name))
+                yield from (_Newer(name, old, name_message(message)) for name in names if _follows(sentence, old, name))
             told = _NEWER.search(sentence if old in around else around)
             yield from (
-                _Newer(name, old, _said(message), sure=False) for name in names if form and told and mask_digits(name) == form
+                _Newer(name, old, name_message(message), sure=False)
+                for name in names
+                if form and told and mask_digits(name) == form
             )
-
-
-def _said(message: Message) -> str:
-    who = "the user" if message.by == "user" else agent_name(message.who)
-    return f"what {who} said{clock(message.at)}"
 
 
 def _follows(text: str, old: str, name: str) -> bool:

@@ -81,7 +81,6 @@ _PROSE = lazy_pattern(r"^[^{}\[\]]*\b[a-z]+ [a-z]+ [a-z]+ [a-z]+\b")
 _OF_RULE = lazy_pattern(r"[A-Za-z][._-][A-Za-z]|[A-Z]{3}")
 """A name of a tool, a role or a code in such a line."""
 _WORD = lazy_pattern(r"\w{3,40}")
-_MOST_LINE = 240
 _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
 """Kinds that rest only on the words of an error. For these, the rest of the record comes first."""
 _STATED = frozenset(("knownError", "statedReason"))

@@ -68,7 +68,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         wait = find_command_wait(command_of(entry))
         if wait is not None:
             return _explain_wait(evidence, entry, command_of(entry), wait)
-        found = _diagnose_documented_option(evidence, entry) or _diagnose_recorded_question(evidence, entry)
+        found = _diagnose_question(evidence, entry)
         if found is not None:
             return found
     for entry in evidence.hanging_calls:
@@ -138,8 +138,7 @@ def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     found = dumped or _diagnose_prompt(evidence, entry, command) or _diagnose_earlier_question(evidence, entry, command)
     wait = find_command_wait(command) if found is None else None
     if found is None and wait is None:
-        found = diagnose_limit(KIND, evidence, entry) or _diagnose_documented_option(evidence, entry)
-        found = found or _diagnose_recorded_question(evidence, entry)
+        found = diagnose_limit(KIND, evidence, entry) or _diagnose_question(evidence, entry)
     if found is None and wait is None and _TIMED.search(evidence.text(entry)):
         return _diagnose_endless(evidence, entry, command)
     return found if wait is None else _explain_wait(evidence, entry, command, wait)
@@ -314,6 +313,11 @@ def _diagnose_earlier_question(evidence: Evidence, entry: EntryView, command: st
     return None
 
 
+def _diagnose_question(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say that a call may wait for an answer: a document has an option against questions, or the record shows one."""
+    return _diagnose_documented_option(evidence, entry) or _diagnose_recorded_question(evidence, entry)
+
+
 def _diagnose_recorded_question(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say that a call most likely waits for an answer: the record shows that its program asks, and a pipe hides that."""
     found = find_recorded_question(evidence, entry)
@@ -367,8 +371,7 @@ def _diagnose_stack_dump(evidence: Evidence, entry: EntryView) -> Diagnosis | No
 
 
 def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
-    found = _diagnose_endless(evidence, entry, command) or _diagnose_documented_option(evidence, entry)
-    found = found or _diagnose_recorded_question(evidence, entry)
+    found = _diagnose_endless(evidence, entry, command) or _diagnose_question(evidence, entry)
     if found is not None:
         return found
     # Network programs come last, because they may also hang for any of the reasons above.
